@@ -88,8 +88,6 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
     list_filters = LIST_FILTERS
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_LIST_RELAYERS"
-    # Actions that call nodes or a signer.
-    waiting_actions = {"create", "partial_update", "balance"}
     id_taken_message = "Relayer with this ID already exists"
     not_found_message = NOT_FOUND
     deleted_message = "Relayer deleted successfully"
@@ -101,9 +99,9 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         return ManagedRelayerSerializer if self.action == "retrieve" else super().get_serializer_class()
 
     def get_throttles(self) -> list[Any]:
-        if self.action in self.waiting_actions:
+        if self.action == "balance":
             return [WaitingRateThrottle()]
-        return [] if self.action in self.action_extensions else super().get_throttles()
+        return [] if self.action in {"retrieve", "status"} else super().get_throttles()
 
     def get_queryset(self) -> QuerySet[Any]:
         rows = super().get_queryset()

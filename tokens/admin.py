@@ -31,6 +31,8 @@ ROTATION = (
     "overlap, then expires. A token can be rotated once."
 )
 MAX_FAMILY_SHOWN = 20
+# The rights that each token of a family has for itself.
+OWN_RIGHTS = {"user", "expires_at", "allowed_networks", "scopes", "allowed_relayers"}
 
 
 class TokenStateFilter(StateFilter):
@@ -170,9 +172,22 @@ class AccessTokenAdmin(ResourceAdmin):
         return bool(request.user.is_superuser)
 
     def delete_dependents(self, request: HttpRequest, row: AccessToken) -> str:
-        """Disable the successors of a deleted token, unless it had expired: then they stay in use."""
+        """Disable the successors of a deleted token, unless it had expired: then they stay in use, with a warning."""
         count = 0 if row.has_expired else AccessToken.objects.filter(pk=row.pk).successors().disable(WITH_PREDECESSOR)
         return f"Disabled its successors: {count}." if count else ""
+
+    def delete_model(self, request: HttpRequest, obj: AccessToken) -> None:
+        self.delete_queryset(request, AccessToken.objects.filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
+        successors = AccessToken.objects.filter(pk__in=queryset.values("pk")).successors()
+        keys = list(successors.filter(states()["active"]).values_list("pk", flat=True))
+        super().delete_queryset(request, queryset)
+        self._warn_of_active(request, AccessToken.objects.filter(pk__in=keys), "are still accepted")
+
+    def _warn_of_active(self, request: HttpRequest, successors: QuerySet[AccessToken], text: str) -> None:
+        if active := successors.filter(states()["active"])[:MAX_FAMILY_SHOWN]:
+            self.message_user(request, f"Successors {text}: {', '.join(map(str, active))}.", messages.WARNING)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         if request.method == "POST" and connection.in_atomic_block and object_id.isdecimal() and is_key(object_id):
@@ -183,6 +198,8 @@ class AccessTokenAdmin(ResourceAdmin):
     def save_model(self, request: HttpRequest, obj: AccessToken, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         obj.issued = form.write.text  # type: ignore[attr-defined]  # for this response
+        if change and OWN_RIGHTS & {*form.changed_data}:
+            self._warn_of_active(request, AccessToken.objects.filter(pk=obj.pk).successors(), "were not changed")
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         initial = {"user": request.user.pk, **super().get_changeform_initial_data(request)}

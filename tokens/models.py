@@ -301,9 +301,9 @@ class AccessToken(models.Model):
         policy = self.read_spending_id()
         return policy is not None and not SpendingPolicy.objects.filter(pk=policy, rules={}).exists()
 
-    def read_family(self) -> list[str]:
-        """Return the keys of the tokens that replaced each other, with its own."""
-        return [self.key, *AccessToken.objects.filter(family=self.family_key).values_list("key", flat=True)]
+    def family_keys(self) -> Any:
+        """Return the keys of the tokens that replaced each other, with its own, for a subquery."""
+        return AccessToken.objects.filter(models.Q(key=self.key) | models.Q(family=self.family_key)).values("key")
 
     def is_usable(self, address: str) -> bool:
         """Return whether a verified token is accepted from this address now."""

@@ -260,7 +260,7 @@ class ApiSchema(AutoSchema):
 
     def _errors(self) -> dict[HTTPStatus, str]:
         errors = {status: status.phrase for status in EVERY_VIEW}
-        if getattr(self.view, "rate_limit", None) and self.view.get_throttles():
+        if self.view.get_throttles():
             errors[HTTPStatus.TOO_MANY_REQUESTS] = HTTPStatus.TOO_MANY_REQUESTS.phrase
         if self.view.detail:
             errors[HTTPStatus.NOT_FOUND] = self.view.not_found_message.format(f"{self.view.basename}-1")

@@ -37,7 +37,7 @@ class TokenRateThrottle(BaseThrottle):
 
 
 class WaitingRateThrottle(TokenRateThrottle):
-    """Limits requests that wait for nodes or signers, to the rate of JSON-RPC calls but counted separately."""
+    """Limits changes by extensions, and what waits for nodes or signers: as JSON-RPC calls, but counted separately."""
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         return self.count(request, "waiting", settings.RATE_LIMIT_RPC)

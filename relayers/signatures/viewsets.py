@@ -42,7 +42,6 @@ class SigningViewSet(ResourceViewSet):
         for action in request_serializer_classes
     }
     throttle_classes = [WaitingRateThrottle]
-    rate_limit = "RATE_LIMIT_RPC"
     not_found_message = NOT_FOUND
 
     @extend_schema(operation_id="sign", summary="Sign a message", **schema.MESSAGE)

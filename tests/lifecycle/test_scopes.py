@@ -125,6 +125,25 @@ def test_an_operation_is_for_tokens_with_its_scope_alone(user: User, operation: 
             assert rows() == before
 
 
+@pytest.mark.parametrize("operation", [*OPERATIONS, *CONTRACT], ids=" ".join)
+def test_changes_by_the_extension_have_a_rate_and_those_of_the_contract_none(
+    user: User, settings: Any, operation: tuple[str, str]
+) -> None:
+    settings.RATE_LIMIT_RPC = "1/d"
+    factories.relayer()
+    factories.notification("hook-1")
+    api = Api(issue(name="tests", user=user, scopes=["manage"])[1])
+    # The one that is counted with the changes, as it waits for a node.
+    balance = ("GET", "/api/v1/relayers/{relayer_id}/balance")
+    assert ask(api, balance).status != 429
+    is_change = operation in OPERATIONS and OPERATIONS[operation][0] == "manage"
+    answer = ask(api, operation)
+    assert (answer.status == 429) is (is_change or operation == balance)
+    if is_change:
+        assert answer.body == bodies.failure("Too Many Requests")
+        assert int(answer.headers["retry-after"]) >= 1
+
+
 def test_a_sender_reads_its_relayers_and_nothing_else(user: User, settings: Any) -> None:
     factories.relayer()
     factories.relayer(identifier="relayer-2")

@@ -248,8 +248,33 @@ def test_deleting_a_token_disables_its_successors_unless_it_expired(
 ) -> None:
     old, _ = issue(name="ci", user=admin_user)
     new = rotate(old.pk, timedelta(hours=0 if is_over else 1)).new
-    admin_client.post(f"{LIST}{old.pk}/delete/", {"post": "yes"})
+    page = admin_client.post(f"{LIST}{old.pk}/delete/", {"post": "yes"}, follow=True)
     assert [*AccessToken.objects.values_list("pk", "enabled")] == [(new.pk, is_over)]
+    assert (f"Successors are still accepted: {new}." in page.content.decode()) is is_over
+
+
+def test_deleting_a_whole_family_warns_of_nothing(admin_client: Client, admin_user: User) -> None:
+    old, _ = issue(name="ci", user=admin_user)
+    new = rotate(old.pk, timedelta()).new
+    chosen = {"action": "delete_selected", "_selected_action": [old.pk, new.pk], "post": "yes"}
+    page = admin_client.post(LIST, chosen, follow=True).content.decode()
+    assert not AccessToken.objects.exists()
+    assert "still accepted" not in page
+
+
+@pytest.mark.parametrize("field", ["scopes", "expires_at_0"])
+def test_changing_the_rights_of_a_rotated_token_warns_of_its_successors(
+    admin_client: Client, admin_user: User, field: str
+) -> None:
+    old, _ = issue(name="ci", user=admin_user, scopes=["read", "manage"])
+    new = rotate(old.pk).new
+    page = f"{LIST}{old.pk}/change/"
+    renamed = open_form(admin_client, page) | {"name": "renamed"}
+    assert "Successors" not in admin_client.post(page, renamed, follow=True).content.decode()
+    narrowed = open_form(admin_client, page) | {field: ["read"] if field == "scopes" else "2020-01-01"}
+    shown = admin_client.post(page, narrowed, follow=True).content.decode()
+    assert f"Successors were not changed: {new}." in shown
+    assert AccessToken.objects.get(pk=new.pk).scopes == ["read", "manage"]
 
 
 def test_the_page_of_a_token_shows_the_newest_of_its_family(
