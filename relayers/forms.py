@@ -40,6 +40,7 @@ TOP_UP_FIELDS = {
 }
 # The permission to set one, besides that to change relayers.
 FUNDING = "transactions.add_transaction"
+OTHERS_PAY = f"Another relayer has or had this key, or is funded by this relayer: requires the permission {FUNDING}."
 UNREADABLE = "The stored URLs cannot be decrypted: {}. URLs entered here replace them."
 
 
@@ -196,6 +197,7 @@ class RelayerForm(ResourceForm):
         stored, typed = self.instance.policies, {name: cleaned.get(PREFIX + name) for name in FORM_FIELDS}
         policies = {name: typed[name] if PREFIX + name in changed else stored.get(name) for name in FORM_FIELDS}
         values["policies"] = {name: value for name, value in policies.items() if value is not None}
+        values["payer_refusal"] = None if self.can_fund else ValidationError({"signer_id": OTHERS_PAY})
         if changed & {*TOP_UP_FIELDS.values()}:
             values["top_up"] = self._top_up(cleaned, changed)
         for column, field in NODE_ROWS.items():

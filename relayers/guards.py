@@ -45,6 +45,10 @@ class Guard(ABC):
         """Follow a change of relayers in the transaction that makes it; the caller has locked them."""
 
     @abstractmethod
+    def has_sent(self, address: str) -> bool:
+        """Return whether an account has sent anything, even if its relayer has another one now or is deleted."""
+
+    @abstractmethod
     def status(self, relayer: int) -> dict[str, Any]:
         """Return the fields of a relayer's status that depend on this work."""
 

@@ -16,7 +16,7 @@ from relayer_service.net.addresses import mask
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.storage.leases import Leased
-from relayer_service.storage.prefixes import DigitsOrder, prefix_index
+from relayer_service.storage.prefixes import DigitsOrder, prefix_index, starts_with
 from relayer_service.storage.resources import Resource
 from relayers.funding import NO_TOP_UP, TOP_UP_COLUMNS, WITH_TOP_UP, TopUpAmounts, top_up_faults
 from relayers.node_models import NodeCalls, NodeOutage
@@ -295,6 +295,11 @@ class Relayer(Resource, Leased):
             **self.audited_top_up(),
             "balance_is_low": self.balance_is_low,
         }
+
+    def others_with_key(self) -> "models.QuerySet[Relayer]":
+        """Return the other relayers with its account, on any chain, or with its signer."""
+        same = models.Q(signer=self.signer_id) | starts_with("address", self.address or "unknown")
+        return Relayer.objects.filter(same).exclude(pk=self.pk)
 
     def clear_readings(self) -> set[str]:
         """Clear the readings of another account; return the changed columns."""

@@ -10,6 +10,7 @@ from rest_framework.fields import empty
 
 from chain.networks import resolve_alias
 from notifications.models import Notification
+from relayer_service import extensions
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.exceptions import Forbidden
@@ -246,17 +247,18 @@ class FundedMixin(serializers.Serializer[Any]):
     """Converts the automatic top-up of a request. It moves coins, so the token must be one that can send them."""
 
     def funded(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Return the top-up with the row of its funding relayer; {} if the request has none."""
-        values = attrs.get("top_up")
+        """Return the top-up with the row of its funding relayer, or what a token that cannot send is refused with."""
+        token, values = self.context["request"].auth, attrs.get("top_up")
+        needed = next(scope for scope in ("send", "sign", "manage") if scope in extensions.available_scopes())
+        refusal = {} if token.has_scope(needed) else {"payer_refusal": InsufficientScope(needed)}
         if values is None:
-            return {}
-        token, identifier = self.context["request"].auth, values["funding_relayer_id"]
+            return refusal
         if not token.has_scope("send"):
             raise InsufficientScope("send")
         if token.has_spending_rules():
             # The funding relayer would send without them, to an account whose key the holder may have.
             raise Forbidden(NO_TOP_UP)
-        funding = Relayer.objects.filter(identifier=identifier).first()
+        funding = Relayer.objects.filter(identifier=values["funding_relayer_id"]).first()
         if funding is None:
             raise ValidationError({"top_up": {"funding_relayer_id": [UNKNOWN]}}, ErrorCode.DOES_NOT_EXIST)
         return {"top_up": {**values, "funding_relayer_id": funding}}

@@ -52,6 +52,7 @@ class RelayerWrite(HolderWrite[Relayer]):
     signer. None: it is read unless the stored one is known to be the signer's. Left out: the stored one stays if it
     cannot be read. `top_up` is None, or has the row `funding_relayer_id` and amounts; left out, it is removed if the
     account or the signer changes: who changes them may hold the new key, without the right to move coins there.
+    `payer_refusal` is raised if the new account would let others send its coins; left out for those who can send.
     """
 
     model = Relayer
@@ -118,6 +119,7 @@ class RelayerWrite(HolderWrite[Relayer]):
             self.warnings.append(("network", closed()[row.network]))
         self._note_changes()
         self.check_guards()
+        self._check_payer()
 
     def check_guards(self) -> None:
         """Check that nothing in progress depends on the account or signer that would change."""
@@ -127,6 +129,14 @@ class RelayerWrite(HolderWrite[Relayer]):
         moves = self.columns & {"network", "chain_id"} and self.row.expected_chain_id != self._stored_chain_id()
         if moves and (reasons := guards.funding_refusals([self.row.pk])):
             raise ValidationError({"network": reasons[self.row.pk]})
+
+    def _check_payer(self) -> None:
+        """Raise the refusal if a new account is or was that of another relayer, or that of one that funds others."""
+        row, refusal = self.row, self.given.get("payer_refusal")
+        if refusal and (self.is_new or "address" in self.columns or ("signer" in self.columns and not row.address)):
+            has_sent = row.address and any(each.has_sent(row.address) for each in guards.guards())
+            if has_sent or row.others_with_key().exists() or guards.funding_refusals([row.pk]):
+                raise refusal
 
     def _stored_chain_id(self) -> int | None:
         network, chain_id = self.before["network"], self.before["chain_id"]

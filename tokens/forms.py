@@ -35,8 +35,8 @@ class LinesField(forms.CharField):
         return "\n".join(value) if isinstance(value, list) else value
 
     def to_python(self, value: Any) -> Any:
-        # IDs may contain spaces.
-        return [line for line in map(str.strip, (value or "").splitlines()) if line]
+        # IDs may contain spaces, and the separators of Unicode, at which `splitlines` splits.
+        return [line for each in (value or "").split("\n") if (line := each.strip(" \t\r"))]
 
 
 def is_within_networks(before: list[str], after: list[str]) -> bool:

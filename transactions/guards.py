@@ -8,6 +8,7 @@ from django.db.models import Count
 
 from relayer_service.background.tasks import push
 from relayer_service.storage.clock import DatabaseNow, timestamp
+from relayer_service.storage.prefixes import starts_with
 from relayers.guards import GUARDED_COLUMNS, Guard
 from transactions.models import IN_FLIGHT, OPEN, Lane, Status, TopUp, Transaction
 
@@ -59,6 +60,9 @@ class LaneGuard(Guard):
         open_rows = Transaction.objects.filter(lane__in=keys, status__in=OPEN)
         for key in open_rows.order_by("lane").values_list("lane", flat=True).distinct():
             push(wake_lane, key)
+
+    def has_sent(self, address: str) -> bool:
+        return Lane.objects.filter(starts_with("address", address)).exists()
 
     def status(self, relayer: int) -> dict[str, Any]:
         lane: Lane | None = Lane.objects.filter(relayer=relayer).first()

@@ -5,6 +5,7 @@ was paused while the signer was called returns no signature.
 """
 
 import logging
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ Kind = Relayer.SigningKind
 PAUSED = "Relayer paused"
 DISABLED = "Relayer disabled"
 NOT_ALLOWED = "Relayer does not allow signing {}: `allow_signing` must have `{}`"
+VALID_ELSEWHERE = "The signature would be valid for another relayer with this account, which does not allow it"
 NO_ADDRESS = "Relayer has no address: its signer has not provided one yet"
 OTHER_CHAIN = "must be {}, the chain ID of the relayer"
 NO_POLICY = "The spending rules of the token no longer exist."
@@ -52,8 +54,9 @@ class SigningRequest:
     typed_data: TypedData | None = None
     # The bytes of a message.
     size: int = 0
-    # The spending policy of the token.
+    # The spending policy of the token, and the IDs of its relayers, empty: all.
     spending_id: int | None = None
+    allowed_relayers: Sequence[str] = ()
 
 
 class RefusedByRule(Forbidden):
@@ -93,10 +96,19 @@ def _allowed_relayer(request: SigningRequest) -> Relayer:
     check_state(relayer, request.kind)
     if reason := signing.incompatibility(relayer.signer, relayer.network_type):
         raise ValidationError(reason, ErrorCode.NOT_ALLOWED)
-    if request.kind == Kind.TYPED_DATA:
-        check_chain(relayer, request.typed_data)
-    check_rules(relayer, request)
+    check_chain(relayer, request.typed_data)
+    check_rules([relayer, *_others(relayer, request)], request)
     return relayer
+
+
+def _others(relayer: Relayer, request: SigningRequest) -> list[Relayer]:
+    """Return the other relayers that the signature would be valid for; raise an error unless each allows it."""
+    chain_id = request.typed_data.chain_id if request.typed_data else None
+    others = [each for each in relayer.others_with_key() if chain_id in {None, each.expected_chain_id}]
+    allowed = request.allowed_relayers or [each.identifier for each in others]
+    if any(each.paused or each.identifier not in allowed or request.kind not in each.allow_signing for each in others):
+        raise Forbidden(VALID_ELSEWHERE, ErrorCode.SIGNING_NOT_ALLOWED)
+    return others
 
 
 def check_state(relayer: Relayer, kind: Kind) -> None:
@@ -118,12 +130,13 @@ def check_chain(relayer: Relayer, typed_data: TypedData | None) -> None:
         raise ValidationError({"domain.chainId": [fault]}, ErrorCode.NOT_ALLOWED)
 
 
-def check_rules(relayer: Relayer, request: SigningRequest) -> None:
-    """Raise an error if a spending rule of relayer or token refuses to sign this."""
-    policies = [key for key in (relayer.spending_id, request.spending_id) if key is not None]
+def check_rules(relayers: Sequence[Relayer], request: SigningRequest) -> None:
+    """Raise an error if a spending rule of a relayer or of the token refuses to sign this."""
+    holders = {each.spending_id: each for each in relayers} | {request.spending_id: relayers[0]}
+    holders.pop(None, None)
     # Read now, and not from a cached token.
-    found = SpendingPolicy.objects.in_bulk(policies) if policies else {}
-    for policy in policies:
+    found = SpendingPolicy.objects.in_bulk(holders)
+    for policy, relayer in holders.items():
         if policy not in found:
             raise Forbidden(NO_POLICY, ErrorCode.SPENDING_REFUSED)
         for verdict in _verdicts(found[policy].rules, request) if found[policy].rules else ():

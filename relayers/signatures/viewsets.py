@@ -70,6 +70,6 @@ class SigningViewSet(ResourceViewSet):
         serializer = self.get_serializer(data=self.request.data)
         serializer.is_valid(raise_exception=True)
         token: Any = self.request.auth
-        valid = serializer.validated_data
-        made = signing.sign(SigningRequest(relayer_id, kind, **valid, spending_id=token.read_spending_id()))
+        limits = {"spending_id": token.read_spending_id(), "allowed_relayers": token.allowed_relayers}
+        made = signing.sign(SigningRequest(relayer_id, kind, **serializer.validated_data, **limits))
         return Response(signature_data(made.r, made.s, made.recovery_id))

@@ -183,7 +183,7 @@ def fleet(user: User, settings: Any, node: FeeNode) -> Fleet:
         balance_at=AT,
         checked_at=AT,
     )
-    factories.relayer(identifier="unused", network="hoodi")
+    factories.relayer(identifier="unused", network="hoodi", allow_signing=["messages", "typed_data"])
     lane = lanes.lane(relayer, next_nonce=8)
     pending = lanes.transaction(lane, created_at=AT)
     submitted = lanes.transaction(lane, created_at=AT, nonce=7, status=Status.SUBMITTED, sent_at=AT, submitted_at=AT)

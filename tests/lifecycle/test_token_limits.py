@@ -1,4 +1,7 @@
-"""What a token with `allowed_relayers` or spending rules manages: nothing that these limits rest on."""
+"""What a token with `allowed_relayers` or spending rules manages: nothing that these limits rest on.
+
+And what one without the scope `send` manages: nothing that lets others send coins that they could not send before.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from tests.contract import bodies
 from tests.lifecycle.test_scopes import CONTRACT, OPERATIONS, RELAYER, ask
 from tests.relayer_service.jobs import run_jobs
 from tests.relayers import factories
-from tests.relayers.config_files import OTHER_KEY, rows
+from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY, rows
+from tests.transactions.factories import lane
 from tokens.models import AccessToken
 from tokens.writes import issue
 
@@ -221,3 +225,77 @@ def test_rules_that_were_removed_limit_nothing(ruled: Api) -> None:
     SpendingPolicy.objects.update(rules={})
     assert ruled.patch(PATH, {"policies": {"min_balance": 5}}).status == 200
     assert ruled.post("/api/v1/relayers", RELAYER).status == 201
+
+
+# Without `send`.
+
+
+@pytest.fixture
+def treasury() -> Relayer:
+    """A relayer whose coins a token for the relayer `small` must not reach."""
+    factories.relayer(identifier="small")
+    signer = factories.signer("treasury", key=OTHER_KEY)
+    factories.signer("copy", key=OTHER_KEY)
+    factories.signer("fresh", key="0x" + "11" * 32)
+    return factories.relayer(identifier="treasury", network="hoodi", signer=signer, address=OTHER_ADDRESS)
+
+
+def assign(user: User, signer: str, *scopes: str) -> list[tuple[int, str | None]]:
+    """Assign a signer to an existing relayer and to a new one; return the statuses and the needed scopes."""
+    token = Api(issue(name="terraform", user=user, scopes=list(scopes))[1])
+    answers = [
+        token.patch("/api/v1/relayers/small", {"signer_id": signer}),
+        token.post("/api/v1/relayers", RELAYER | {"id": "small-2", "network": "mainnet", "signer_id": signer}),
+    ]
+    return [(answer.status, answer.headers.get("www-authenticate")) for answer in answers]
+
+
+def needs(scope: str) -> list[tuple[int, str | None]]:
+    return [(403, f'Bearer error="insufficient_scope", scope="{scope}"')] * 2
+
+
+@pytest.mark.parametrize("signer", ["treasury", "copy"])
+def test_without_send_no_relayer_gets_the_key_of_another(
+    user: User, settings: Any, treasury: Relayer, signer: str
+) -> None:
+    settings.EXTENSIONS = ["lifecycle", "transactions"]
+    assert assign(user, signer, "manage") == needs("send")
+    assert set(Relayer.objects.values_list("identifier", "signer__identifier")) == {
+        ("small", "signer-1"),
+        ("treasury", "treasury"),
+    }
+    assert assign(user, signer, "manage", "send") == [(200, None), (201, None)]
+
+
+def test_without_send_a_key_that_is_released_cannot_be_taken(user: User, settings: Any, treasury: Relayer) -> None:
+    settings.EXTENSIONS = ["lifecycle", "transactions"]
+    lane(treasury)
+    manager = Api(issue(name="terraform", user=user, scopes=["manage"])[1])
+    assert manager.patch("/api/v1/relayers/treasury", {"signer_id": "fresh"}).status == 200
+    assert assign(user, "treasury", "manage") == needs("send")
+    assert manager("DELETE", "/api/v1/relayers/treasury").status == 200
+    assert assign(user, "treasury", "manage") == needs("send")
+
+
+def test_without_send_a_fresh_key_can_be_assigned(user: User, settings: Any, treasury: Relayer) -> None:
+    settings.EXTENSIONS = ["lifecycle", "transactions"]
+    # The second would share it with the first.
+    assert assign(user, "fresh", "manage") == [(200, None), needs("send")[1]]
+
+
+def test_without_send_the_account_that_funds_others_stays(user: User, settings: Any, treasury: Relayer) -> None:
+    settings.EXTENSIONS = ["lifecycle", "transactions"]
+    small = Relayer.objects.get(identifier="small")
+    amounts = dict.fromkeys(["top_up_minimum_text", "top_up_target_text", "top_up_daily_limit_text"], "1")
+    factories.relayer(identifier="poor", signer=treasury.signer, address="", funding_relayer=small, **amounts)
+    assert assign(user, "fresh", "manage")[0] == needs("send")[0]
+    assert assign(user, "fresh", "manage", "send")[0] == (200, None)
+
+
+def test_where_nobody_sends_the_key_of_another_needs_the_scope_sign(
+    user: User, settings: Any, treasury: Relayer
+) -> None:
+    settings.EXTENSIONS = ["lifecycle", "signing"]
+    assert assign(user, "treasury", "manage") == needs("sign")
+    settings.EXTENSIONS = ["lifecycle"]
+    assert assign(user, "treasury", "manage") == [(200, None), (201, None)]

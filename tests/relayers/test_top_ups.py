@@ -14,13 +14,14 @@ from django.test import Client
 
 from relayer_service.models import AuditEntry
 from relayers.config import NO_FUNDING
+from relayers.forms import OTHERS_PAY
 from relayers.models import Relayer
 from spending.models import SpendingPolicy
 from tests.api import Api
 from tests.contract import bodies
 from tests.notifications.admin_pages import staff_who_may
 from tests.relayers import admin_pages, factories
-from tests.relayers.config_files import SPARSE, document, faults, load
+from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY, SPARSE, document, faults, load
 from tokens.models import AccessToken
 from tokens.writes import issue
 
@@ -191,11 +192,23 @@ def test_staff_who_cannot_send_transactions_cannot_set_it(client: Client, poor: 
     staff = staff_who_may(client, *STAFF)
     factories.signer("signer-1")
     admin_pages.edit(staff, poor, name="Poorer", funding_relayer=rich.pk, **TYPED)
-    admin_pages.add(staff, identifier="new", name="New", funding_relayer=rich.pk, **TYPED)
+    own = factories.signer("signer-2", key=OTHER_KEY)
+    admin_pages.add(staff, identifier="new", name="New", signer=own.pk, funding_relayer=rich.pk, **TYPED)
     assert (stored(), stored("new")) == ({}, {})
     assert Relayer.objects.get(identifier="poor").name == "Poorer"
     page = staff.get(admin_pages.change(poor)).content.decode()
     assert "Requires the permission transactions.add_transaction." in page
+
+
+def test_staff_who_cannot_send_transactions_assign_no_key_of_others(client: Client, rich: Relayer) -> None:
+    other = factories.signer("signer-2", key=OTHER_KEY)
+    small = factories.relayer(identifier="small", signer=other, address=OTHER_ADDRESS)
+    answer = admin_pages.edit(staff_who_may(client, *STAFF), small, name="Small", signer=rich.signer.pk)
+    assert admin_pages.errors(answer) == {"signer": [OTHERS_PAY]}
+    assert Relayer.objects.get(identifier="small").address == OTHER_ADDRESS
+    own = factories.signer("signer-3", key="0x" + "11" * 32)
+    admin_pages.edit(client, small, signer=own.pk)
+    assert Relayer.objects.get(identifier="small").signer == own
 
 
 def test_staff_who_cannot_send_transactions_neither_change_nor_remove_it(

@@ -50,7 +50,8 @@ def test_scopes_are_given_by_superusers_alone(
         "name": "mine",
         "enabled": "on",
         "scopes": ["manage", "send"],
-        "allowed_relayers": "relayer 1\nrelayer-2\n",
+        # A separator of Unicode does not split an ID.
+        "allowed_relayers": " relayer 1\r\nrelayer\u2028-2\u2028\n\n",
     }
     client.post(ADD, wanted | {"user": issuer.pk})
     mine = AccessToken.objects.get()
@@ -64,7 +65,7 @@ def test_scopes_are_given_by_superusers_alone(
     settings.EXTENSIONS = ["transactions"]
     admin_client.post(ADD, wanted | {"user": issuer.pk})
     given = AccessToken.objects.get()
-    assert (given.scopes, given.allowed_relayers) == (["manage", "send"], ["relayer 1", "relayer-2"])
+    assert (given.scopes, given.allowed_relayers) == (["manage", "send"], ["relayer 1", "relayer\u2028-2\u2028"])
     entry = AuditEntry.objects.filter(object_pk=str(given.pk)).latest("pk")
     assert entry.changes["scopes"] == [None, ["manage", "send"]]
 

@@ -32,7 +32,7 @@ FAULT = "must be one of: messages, typed_data"
 @pytest.fixture
 def manager(user: User, settings: Any) -> Api:
     settings.EXTENSIONS = ["lifecycle", "signing"]
-    return Api(issue(name="terraform", user=user, scopes=["manage"])[1])
+    return Api(issue(name="terraform", user=user, scopes=["manage", "sign"])[1])
 
 
 def allowed() -> Any:

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from django.contrib.auth.models import User
 
 from relayer_service.models import AuditEntry
+from relayers.signatures.signing import VALID_ELSEWHERE
+from spending.models import SpendingPolicy
 from tests.api import Api
 from tests.contract import bodies
-from tests.relayers.signatures.requests import BODIES, SIGN_TRANSACTION, relayer
+from tests.relayers import factories
+from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY
+from tests.relayers.signatures.requests import (
+    BODIES,
+    HASHES,
+    MESSAGE,
+    PERMIT,
+    SIGN,
+    SIGN_TRANSACTION,
+    SIGN_TYPED_DATA,
+    relayer,
+)
+from tests.relayers.signatures.test_refusals import while_signing
 from tokens.scopes import Scope
 from tokens.writes import issue
 
@@ -48,7 +63,8 @@ def test_signing_needs_the_scope_sign(user: User, path: str, scope: str) -> None
 @pytest.mark.parametrize("scopes", [["sign"], ["sign", "read"], ["sign", "manage"]])
 @pytest.mark.parametrize("path", [*BODIES, SIGN_TRANSACTION])
 def test_a_token_signs_with_its_relayers_alone(user: User, path: str, scopes: list[str]) -> None:
-    relayer()
+    other = factories.signer("signer-2", key=OTHER_KEY)
+    relayer(signer=other, address=OTHER_ADDRESS)
     relayer(identifier="relayer-2")
     limited = client(user, *scopes, relayers=("relayer-2",))
     for identifier in ("relayer-1", "nobody"):
@@ -57,6 +73,64 @@ def test_a_token_signs_with_its_relayers_alone(user: User, path: str, scopes: li
     assert not AuditEntry.objects.filter(object_type="relayer").exists()
     answer = limited.post(path.replace("relayer-1", "relayer-2"), BODIES.get(path, {}))
     assert answer.status == (400 if path == SIGN_TRANSACTION else 200)
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (MESSAGE, SIGN),
+        (HASHES, SIGN_TYPED_DATA),
+        (PERMIT | {"domain": {"name": "A Token"}}, SIGN_TYPED_DATA),
+    ],
+)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"identifier": "mainnet"},
+        {"allow_signing": []},
+        {"paused": True},
+        # The same key in another signer.
+        {"identifier": "mainnet", "signer": "copy"},
+    ],
+)
+def test_what_is_valid_on_every_chain_must_be_allowed_on_each(
+    user: User, body: dict[str, Any], path: str, change: dict[str, Any]
+) -> None:
+    relayer()
+    signer = factories.signer(change.get("signer", "signer-1"))
+    other = relayer(**{"identifier": "relayer-2", "network": "mainnet"} | change | {"signer": signer})
+    limited = client(user, "sign", relayers=("relayer-1", "relayer-2"))
+    answer = limited.post(path, body)
+    assert (answer.status, answer.body) == (403, bodies.failure(VALID_ELSEWHERE))
+    assert answer.headers["error-code"] == "signing_not_allowed"
+    assert not AuditEntry.objects.filter(object_type="relayer").exists()
+    # With its chain ID, it is valid on this chain alone.
+    assert limited.post(SIGN_TYPED_DATA, PERMIT).status == 200
+    other.delete()
+    assert limited.post(path, body).status == 200
+
+
+def test_typed_data_of_a_chain_must_be_allowed_by_all_relayers_there(user: User) -> None:
+    relayer()
+    relayer(identifier="relayer-2", allow_signing=["messages"])
+    answer = client(user, "sign").post(SIGN_TYPED_DATA, PERMIT)
+    assert (answer.status, answer.body) == (403, bodies.failure(VALID_ELSEWHERE))
+
+
+def test_what_is_valid_on_every_chain_is_refused_by_the_rules_of_each(user: User) -> None:
+    relayer()
+    policy = SpendingPolicy.objects.create(rules={"max_value": "0"})
+    other = relayer(identifier="relayer-2", network="mainnet", spending=policy)
+    answer = client(user, "sign").post(SIGN_TYPED_DATA, HASHES)
+    assert (answer.status, answer.headers["error-code"]) == (403, "spending_refused")
+    assert AuditEntry.objects.for_row(other)[0].reason.startswith("Refused to sign typed data")
+
+
+def test_a_relayer_that_gets_the_key_meanwhile_is_asked_too(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    relayer()
+    while_signing(monkeypatch, lambda: relayer(identifier="relayer-2", network="mainnet", allow_signing=[]))
+    answer = client(user, "sign").post(SIGN, MESSAGE)
+    assert (answer.status, answer.body) == (403, bodies.failure(VALID_ELSEWHERE))
 
 
 def test_without_a_token_nothing_is_disclosed() -> None:
