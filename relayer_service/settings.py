@@ -130,7 +130,7 @@ RATELIMIT_FAIL_OPEN = True
 PEPPER_PROBLEM = "tokens.peppers.problem_of_all"
 # The function that web processes call to report stopped workers.
 WORKER_CHECK = "notifications.worker_check.check"
-# The function that finds out whether a token was revoked: then its jobs stop.
+# The function that finds out whether a token may no longer run its jobs: then they stop.
 REVOCATION_CHECK = "tokens.models.is_revoked"
 
 # The backend of each signer type; replace a path to use a custom one.

@@ -19,7 +19,7 @@ from relayer_service.api.filters import begins
 from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
-from relayer_service.background.shares import WAITING
+from relayer_service.background.shares import CALLS
 from relayers.list_filters import on_network
 from relayers.models import NOT_FOUND
 from rpc import fee_token_schema
@@ -61,7 +61,7 @@ class RpcViewSet(ResourceViewSet):
     def rpc(self, request: Request, relayer_id: str) -> Response:
         call = REQUEST.run_validation(request.data)
         relayer = find_cached_relayer(relayer_id)
-        with WAITING.occupied():
+        with CALLS.occupied():
             outcome = answer(relayer, call["method"], call["params"])
         return Response({"jsonrpc": VERSION, "id": response_id(call["id"]), **outcome})
 

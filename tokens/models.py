@@ -122,8 +122,9 @@ class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
 
 
 def is_revoked(key: str) -> bool:
-    """Return whether the token with this key was disabled or deleted, or its user is inactive."""
-    return not AccessToken.objects.filter(key=key, enabled=True, user__is_active=True).exists()
+    """Return whether the token with this key, or its user, is no longer active, or it lost the scope `manage`."""
+    token = AccessToken.objects.filter(states()["active"], key=key, user__is_active=True).first()
+    return token is None or not token.has_scope(scopes.Scope.MANAGE)
 
 
 class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # type: ignore[misc]

@@ -20,6 +20,7 @@ from relayer_service.api.throttling import SendRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
 from relayers.models import NOT_FOUND, Relayer, find_relayer
+from tokens.credentials import KEY_LENGTH
 from transactions import accepting, actions, dry_run, queues, quotas, schema
 from transactions.list_filters import LIST_FILTERS
 from transactions.list_payloads import MAX_LISTED_DATA, drop_large, fetch_large
@@ -246,7 +247,7 @@ class TransactionViewSet(ResourceViewSet):
         if token.has_scope("manage"):
             return Q()
         # Earlier releases stored the text of the token alone. A top-up has the ID of a relayer there.
-        is_own = In(Left(Right("requested_by", 15), 12), token.family_keys())
+        is_own = In(Left(Right("requested_by", KEY_LENGTH + 3), KEY_LENGTH), token.family_keys())
         by_text = Q(is_own, requester="", requested_by__endswith="_…)") & ~Q(requested_by__startswith=TOP_UP)
         return Q(requester=token.family_key) | by_text
 

@@ -47,7 +47,8 @@ class ThreadShare:
 
 # Requests that wait for nodes or signers, so that slow ones leave threads for all others.
 WAITING = ThreadShare(Fraction(3, 4))
-# The same without JSON-RPC calls, for which the rest of these threads are reserved.
+# JSON-RPC calls, and all others: each leaves threads for the other.
+CALLS = ThreadShare(Fraction(5, 8), within=WAITING)
 WAITING_BESIDE_CALLS = ThreadShare(Fraction(1, 4), within=WAITING)
 # Signing in hashes a password, which is slow by design.
 SIGNING_IN = ThreadShare(Fraction(1, 16))

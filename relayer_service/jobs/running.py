@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.utils.module_loading import import_string
 
@@ -29,8 +30,9 @@ SLICE_SECONDS = 5
 SWEEP_SECONDS = 5
 KEEP = timedelta(days=30)
 FAULT = "An unexpected error occurred; see the log."
-# What stopped a job of a token that was disabled or deleted meanwhile.
-REVOKED = "the revocation of its token"
+# What stopped a job of a token, or of a user, who could not start it any more.
+REVOKED = "the revocation or expiry of its token, or the loss of its scope"
+NOT_PERMITTED = "the loss of its user's permission"
 
 State = Job.State
 
@@ -78,8 +80,11 @@ def stop(job: Job, actor: str) -> None:
 def run_job(pk: int) -> None:
     """Run a job for a few seconds, unless another worker does."""
     for job in Job.objects.filter(pk=pk).claim(1, LEASE):
+        user = get_user_model().objects.filter(username=job.actor).first()
         if job.token_key and import_string(settings.REVOCATION_CHECK)(job.token_key):
             stop(job, REVOKED)
+        elif not job.token_key and user and not user.has_perm(kind(job.kind).permission):
+            stop(job, NOT_PERMITTED)
         try:
             by = ActorKind.TOKEN if job.token_key else ActorKind.USER
             acting = acting_as(by, job.actor, request_id=f"job-{job.pk}", key=job.token_key)

@@ -241,8 +241,18 @@ def test_a_job_of_a_token_has_its_name_and_reason(admin_client: Client) -> None:
     assert "terraform (token)" in admin_client.get(LIST).content.decode()
 
 
+LOSSES: dict[str, dict[str, Any]] = {
+    "disabled": {"enabled": False},
+    "expired": {"expires_at": timezone.now()},
+    "scopes": {"scopes": ["read", "send"]},
+}
+
+
 @pytest.mark.parametrize("has_begun", [True, False])
-def test_a_job_stops_when_its_token_is_revoked(user: User, admin_client: Client, has_begun: bool) -> None:
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_job_stops_when_its_token_loses_its_rights(
+    user: User, admin_client: Client, has_begun: bool, loss: str
+) -> None:
     start()
     Job.objects.all().delete()
     token, _ = issue(name="terraform", user=user, scopes=["manage"])
@@ -250,12 +260,31 @@ def test_a_job_stops_when_its_token_is_revoked(user: User, admin_client: Client,
     job = running.start("check_relayers", selection, token.name, token_key=token.key)
     if has_begun:
         run_once(job)
-    AccessToken.objects.filter(pk=token.pk).disable()
+    AccessToken.objects.filter(pk=token.pk).update(**LOSSES[loss])
     run_jobs()
     job.refresh_from_db()
     assert (job.state, due()) == ("stopped", ["r-0", "r-1"] if has_begun else [])
     summary = admin_client.get(page_of(job)).context["summary"]
-    assert summary.startswith(f"Stopped by the revocation of its token after {len(due())} of 5.")
+    assert summary.startswith(f"Stopped by {running.REVOKED} after {len(due())} of 5.")
+
+
+@pytest.mark.parametrize("loss", ["active", "permission"])
+def test_a_job_stops_when_its_user_loses_the_permission(client: Client, admin_client: Client, loss: str) -> None:
+    staff_who_may(client, "check_relayer")
+    user = User.objects.get(user_permissions__codename="check_relayer")
+    job = start()
+    Job.objects.update(actor=user.get_username())
+    run_once(job)
+    assert due() == ["r-0", "r-1"]
+    if loss == "active":
+        User.objects.filter(pk=user.pk).update(is_active=False)
+    else:
+        user.user_permissions.clear()
+    run_jobs()
+    job.refresh_from_db()
+    assert (job.state, due()) == ("stopped", ["r-0", "r-1"])
+    summary = admin_client.get(page_of(job)).context["summary"]
+    assert summary.startswith("Stopped by the loss of its user's permission after 2 of 5.")
 
 
 def test_nobody_changes_or_deletes_a_job(admin_client: Client) -> None:

@@ -132,8 +132,10 @@ def test_a_bump_stops_at_the_limit_of_gas() -> None:
     free = review(None)
     assert free is not None
     assert free.prices is not None
-    exact = ((free.prices.limit or 0) - 20 * GWEI) * 21_000
+    # With a no-op that outbids it.
+    exact = ((free.prices.limit or 0) + 1 - 20 * GWEI) * 21_000 * 9 // 8
     assert review(GasBudget(exact, "the relayer's max_gas_cost_per_day")) == free
+    assert review(GasBudget(exact - 1, "the relayer's max_gas_cost_per_day")) != free
     bump = review(GasBudget(21_000 * GWEI, "the relayer's max_gas_cost_per_day"))
     assert bump is not None
     assert (bump.prices, bump.ceiling) == (None, "spending")
@@ -141,6 +143,35 @@ def test_a_bump_stops_at_the_limit_of_gas() -> None:
         "Its price of 20 gwei is not raised, because of the relayer's max_gas_cost_per_day, of which "
         "21000000000000 wei are left in 24 hours."
     )
+
+
+LOW_FEES = {"pricing": "eip1559", "speed": "", "max_fee_text": str(GWEI), "max_priority_fee_text": "0"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("columns", [{}, LOW_FEES], ids=["speed", "explicit"])
+@pytest.mark.parametrize("speeds_up", [False, True])
+def test_canceling_does_not_exceed_the_limit_of_gas(
+    relayer: Relayer, lane: Lane, columns: dict[str, str], speeds_up: bool
+) -> None:
+    limit = 2 * 10**14
+    chosen = limit_relayer(relayer, max_gas_cost_per_day=str(limit))
+    rows = [factories.transaction(lane, to=RECEIVER, **columns) for _ in range(12)]
+    take_turn(lane)
+    flying = Transaction.objects.filter(nonce__isnull=False)
+    assert 0 < flying.count() < len(rows)
+    for _ in range(4 * speeds_up):
+        for each in flying.filter(requested_action=""):
+            actions.speed_up(each.pk, {"speed": "fastest"}, by="a client")
+        take_turn(lane)
+    before = used(chosen, "gas")
+    for each in rows:
+        actions.cancel(each.pk, by="a client")
+    take_turn(lane)
+    newest = [sent.last_attempt for sent in flying.select_related("last_attempt")]
+    assert {last.purpose for last in newest if last} == {"cancel"}
+    # Counted before it was signed.
+    assert sum(int(last.max_cost_text) for last in newest if last) <= before == used(chosen, "gas") <= limit
 
 
 @pytest.mark.long

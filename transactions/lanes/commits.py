@@ -44,6 +44,7 @@ class NewAttempt:
     max_cost: int
     # Since when private nodes have it; None if it goes to public ones.
     private_since: int | None = None
+    noop_extra: int = 0
 
     @property
     def draft(self) -> Draft:
@@ -51,8 +52,8 @@ class NewAttempt:
 
     @property
     def gas_cost(self) -> int:
-        """The maximum that its gas costs, with charges for L1."""
-        return self.max_cost - self.draft.value
+        """The maximum that its gas costs, or that of a no-op instead, with charges for L1."""
+        return self.max_cost - self.draft.value + self.noop_extra
 
 
 @dataclass

@@ -32,6 +32,7 @@ class Unsigned:
     draft: Draft
     max_cost: int
     private_since: int | None = None
+    noop_extra: int = 0
 
     @property
     def gets_a_nonce(self) -> bool:
@@ -120,14 +121,14 @@ class Drafting:
         if not prices:
             return None
         account = self._account(work.cost_of_others(row))
-        planned = planning.plan_replacement(work.network, policies, row, prices, self._found, account)
-        reason = planned if isinstance(planned, str) else self._refusal(row, planned.max_cost - row.value)
+        planned = planning.plan_replacement(work.network, policies, row, prices, self._found, account, work.budget)
+        reason = planned if isinstance(planned, str) else self._refusal(row, planned)
         if isinstance(planned, str) or reason:
             self._result.reasons[row.pk] = row, NOT_REPLACED.format(reason)
             return None
         draft = self._draft(row, last.nonce, planned.gas_limit, prices)
         since = self._private_since(row, Attempt.Purpose.REPLACE, attempts)
-        return Unsigned(row, Attempt.Purpose.REPLACE, draft, planned.max_cost, since)
+        return Unsigned(row, Attempt.Purpose.REPLACE, draft, planned.max_cost, since, planned.noop_extra)
 
     def _spendable(self, row: Transaction, last: Attempt) -> int:
         """Return what another attempt of a row may cost more than its newest one."""
@@ -174,15 +175,19 @@ class Drafting:
             draft, purpose = self._empty_draft(last.nonce, last.gas_limit, prices), Attempt.Purpose(last.purpose)
         else:
             draft, purpose = self._draft(row, last.nonce, last.gas_limit, prices), Attempt.Purpose.BUMP
-        cost = pricing.cost_after(last, prices)
+        cost, extra, price = pricing.cost_after(last, prices), 0, pricing.maximum(prices)
+        if last.purpose not in NOOPS and self._gas_budget(row):
+            # Whatever the market is now: without a bump, a no-op would have to pay it.
+            gas = monitoring.noop_gas(self._work.network, self._found)
+            extra = max(0, gas * pricing.bumped(price) - last.gas_limit * price)
         if self._work.budget:
-            self._work.budget.spend_gas(row, cost - draft.value)
+            self._work.budget.spend_gas(row, cost - draft.value + extra)
         since = self._private_since(row, purpose, attempts)
-        return Unsigned(row, purpose, draft, cost, since)
+        return Unsigned(row, purpose, draft, cost, since, extra)
 
-    def _refusal(self, row: Transaction, gas_cost: int) -> str:
+    def _refusal(self, row: Transaction, planned: Send) -> str:
         """Return the spending rule that does not allow a replacement, or ""."""
-        budget = self._work.budget
+        budget, gas_cost = self._work.budget, planned.max_cost - row.value + planned.noop_extra
         return (budget.refusal(row) or budget.shortage(row, gas_cost)) if budget else ""
 
     def _gas_budget(self, row: Transaction) -> GasBudget | None:
@@ -219,16 +224,16 @@ class Drafting:
         unsigned: list[Unsigned] = []
         policies = work.relayer.policies
         decisions = planning.plan(work.network, policies, rows, found, account, work.budget)
-        for decision in decisions:
-            if isinstance(decision, Send):
-                draft = self._draft(decision.row, next_nonce, decision.gas_limit, decision.prices)
-                since = self._private_since(decision.row, Attempt.Purpose.SEND, [])
-                unsigned.append(Unsigned(decision.row, Attempt.Purpose.SEND, draft, decision.max_cost, since))
+        for each in decisions:
+            if isinstance(each, Send):
+                draft = self._draft(each.row, next_nonce, each.gas_limit, each.prices)
+                since = self._private_since(each.row, Attempt.Purpose.SEND, [])
+                unsigned.append(Unsigned(each.row, Attempt.Purpose.SEND, draft, each.max_cost, since, each.noop_extra))
                 next_nonce += 1
-            elif isinstance(decision, Wait):
-                self._result.waits.append(decision)
+            elif isinstance(each, Wait):
+                self._result.waits.append(each)
             else:
-                self._result.closings.append(decision)
+                self._result.closings.append(each)
         return unsigned
 
     def _pending_count(self) -> int:

@@ -93,7 +93,7 @@ def review_price(
         return _stopped(old, pricing.market_ceiling(market, 0))
     ceilings = [_balance_ceiling(last, old, spendable)]
     if gas_budget is not None and not is_noop:
-        ceilings.append(_spending_ceiling(last, old, gas_budget))
+        ceilings.append(_gas_ceiling(network, found, last, old, gas_budget))
     return replace(_outbid(network, policies, attempts, old, market, ceilings), is_unminable=is_unminable)
 
 
@@ -116,7 +116,7 @@ def requested_price(
         return None
     ceilings = [] if spendable is None else [_balance_ceiling(attempts[-1], old, spendable)]
     if gas_budget is not None and attempts[-1].purpose not in NOOPS:
-        ceilings.append(_spending_ceiling(attempts[-1], old, gas_budget))
+        ceilings.append(_gas_ceiling(network, found, attempts[-1], old, gas_budget))
     if row.pricing != Transaction.Pricing.SPEED:
         prices = pricing.explicit_price(network, row)
         if policies.get("gas_price_cap") is not None:
@@ -208,9 +208,13 @@ def _balance_ceiling(last: Attempt, old: Prices, spendable: int) -> Ceiling:
     return Ceiling("balance", price, f"the balance, which covers {gwei(max(price, 0))}")
 
 
-def _spending_ceiling(last: Attempt, old: Prices, budget: GasBudget) -> Ceiling:
-    # As above, what the last attempt can cost is counted already.
-    price = maximum(old) + budget.left // last.gas_limit if last.gas_limit else 0
+def _gas_ceiling(network: Network, found: Mapping[str, Any], last: Attempt, old: Prices, budget: GasBudget) -> Ceiling:
+    try:
+        # As above, what the last attempt can cost is counted already; or a no-op, a bump above it and rounded up.
+        gas = max(last.gas_limit, pricing.bumped(noop_gas(network, found)))
+    except ChainFault as fault:
+        return Ceiling("spending", 0, f"{budget.words}: {fault}")
+    price = maximum(old) + budget.left // gas - 1 if last.gas_limit else 0
     return Ceiling("spending", price, f"{budget.words}, of which {max(budget.left, 0)} wei are left in 24 hours")
 
 
@@ -224,15 +228,16 @@ def price_noop(
     policies: Mapping[str, Any],
     attempts: Sequence[Attempt],
     found: Mapping[str, Any],
+    old: Prices | None = None,
 ) -> tuple[int, Prices]:
-    """Return gas limit and price of a no-op that replaces these attempts, or that closes an unused nonce.
+    """Return gas limit and price of a no-op that replaces these attempts, or an `old` price, or closes a nonce.
 
     `found` has the readings of `simulation.noop_readings`, too. A `ChainFault` is raised if the gas is unknown, or if
     there is neither an attempt nor a market. It always outbids the attempts, whose price may be above a cap that was
     lowered meanwhile; otherwise it is at most two bumps above the cap, whatever minimum a node names.
     """
-    gas_limit = _noop_gas(network, found)
-    old = pricing.highest(attempts)
+    gas_limit = noop_gas(network, found)
+    old = old or pricing.highest(attempts)
     is_legacy = old.gas_price is not None if old else uses_gas_price(network, policies)
     ceiling = pricing.policy_ceiling(network, policies, is_noop=True).price
     required = None
@@ -249,7 +254,7 @@ def price_noop(
     return gas_limit, pricing.highest_of(required, offer) if required else offer
 
 
-def _noop_gas(network: Network, found: Mapping[str, Any]) -> int:
+def noop_gas(network: Network, found: Mapping[str, Any]) -> int:
     model = KINDS[network.kind]
     estimate = found.get(NOOP_GAS, InsufficientData("The gas of a no-op is unknown."))
     if not isinstance(estimate, ChainFault):

@@ -17,7 +17,7 @@ from chain.transactions import NotATransaction, Prices
 from chain.transactions import Transaction as Payload
 from relayer_service.amounts import Amount, decimal_text
 from relayers.policies import PolicyRefused, check_receiver
-from transactions.lanes import payloads
+from transactions.lanes import monitoring, payloads
 from transactions.lanes.market import checked, market_readings, read_market
 from transactions.lanes.pricing import PriceTooHigh, first_price, maximum
 from transactions.lanes.simulation import buffered_gas, check_block_limit, is_simulated, own_name, row_readings
@@ -57,6 +57,8 @@ class Send:
     prices: Prices
     # With value and charges for L1, in wei.
     max_cost: int
+    # How much more a no-op would cost that replaces it now, if a spending limit counts gas.
+    noop_extra: int = 0
 
 
 @dataclass(frozen=True)
@@ -120,13 +122,14 @@ def plan_replacement(
     prices: Prices,
     found: Mapping[str, Any],
     account: Account,
+    budget: Budget | None = None,
 ) -> Send | str:
     """Return how to send the new payload of a row in flight at this price, or why that is not possible yet.
 
     `account` does not include the cost of the row. A payload that cannot be sent is tried again: unlike a row without
     a nonce, it is not failed, as the payload before may be mined.
     """
-    return _Planner(network, policies, found, account).replace(row, prices)
+    return _Planner(network, policies, found, account, budget).replace(row, prices)
 
 
 class _Unfunded(Exception):
@@ -173,11 +176,11 @@ class _Planner:
             gas_limit = self._gas_limit(row, transaction)
             cost = transaction.value + gas_limit * maximum(prices) + self._charges(row, gas_limit)
             self._check_funds(cost)
+            return Send(row, gas_limit, prices, cost, self._noop_extra(row, gas_limit, prices))
         except (PolicyRefused, NotATransaction) as error:
             return _sentence(str(error))
         except (ChainFault, _Unfunded) as error:
             return str(error)
-        return Send(row, gas_limit, prices, cost)
 
     def _decide(self, row: Transaction) -> Decision:
         transaction = payloads.payload(self.network, self.policies, row)
@@ -225,8 +228,9 @@ class _Planner:
             raise _Unfunded(f"Waiting for funds: {refusal}")
         if refusal is not None:
             raise refusal
-        self._check_limits(row, gas_cost)
-        return Send(row, gas_limit, prices, cost)
+        noop_extra = self._noop_extra(row, gas_limit, prices)
+        self._check_limits(row, gas_cost + noop_extra)
+        return Send(row, gas_limit, prices, cost, noop_extra)
 
     def _check_limits(self, row: Transaction, gas_cost: int) -> None:
         if self.budget is None:
@@ -234,6 +238,12 @@ class _Planner:
         if shortage := self.budget.shortage(row, gas_cost):
             raise _OverLimit(shortage)
         self.budget.spend(row, gas_cost)
+
+    def _noop_extra(self, row: Transaction, gas_limit: int, prices: Prices) -> int:
+        if self.budget is None or self.budget.gas_budget(row) is None:
+            return 0
+        noop_gas, noop_prices = monitoring.price_noop(self.network, self.policies, [], self.found, prices)
+        return max(0, noop_gas * maximum(noop_prices) - gas_limit * maximum(prices))
 
     def _gas_limit(self, row: Transaction, transaction: Payload) -> int:
         """Return the gas limit: that of the client, or the estimate with its buffer."""

@@ -128,7 +128,8 @@ class Turn:
         if reviewed or unused or planned or work.lane.waiting or (work.relayer.system_disabled and work.due):
             await self._threads.database(load_attempts, work, reviewed)
             await self._threads.database(load_budget, work, [*reviewed, *planned])
-            needs_noop = bool(unused) or any(row.is_ending for row in reviewed)
+            is_limited = work.budget is not None and work.budget.is_limited
+            needs_noop = bool(unused) or is_limited or any(row.is_ending for row in reviewed)
             found = await self._read([*reviewed, *planned], needs_noop=needs_noop)
             step("read")
             await self._check_health()
@@ -187,7 +188,8 @@ class Turn:
             elif isinstance(made, BaseException):
                 raise made
             elif not (failure and each.gets_a_nonce):
-                attempts.append(NewAttempt(each.row, each.purpose, made, each.max_cost, each.private_since))
+                cost, extra = each.max_cost, each.noop_extra
+                attempts.append(NewAttempt(each.row, each.purpose, made, cost, each.private_since, extra))
         step("signed")
         return attempts, failure
 

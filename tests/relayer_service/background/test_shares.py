@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from relayer_service.background.shares import SIGNING_IN, WAITING, WAITING_BESIDE_CALLS, Busy, ThreadShare
+from relayer_service.background.shares import CALLS, SIGNING_IN, WAITING, WAITING_BESIDE_CALLS, Busy, ThreadShare
 from tests.api import Api
 from tests.contract import bodies
 from tests.contract.rpc_calls import CALL, PATH
@@ -49,12 +49,21 @@ def test_a_share_has_room_again_when_a_thread_leaves_it(settings: Any) -> None:
 def test_a_call_is_too_many_when_all_threads_for_it_wait(api: Api) -> None:
     factories.relayer()
     with ExitStack() as stack:
-        used_up(stack, WAITING)
+        used_up(stack, CALLS)
         answer = api.post(PATH, CALL)
         assert (answer.status, answer.body) == (429, bodies.failure("Too Many Requests"))
         assert answer.headers["retry-after"] == "1"
         assert api.get("/api/v1/relayers").status == 200
     assert api.post(PATH, CALL).status == 200
+
+
+@pytest.mark.parametrize("threads", [3, 4, 8, 64])
+def test_calls_that_hang_leave_threads_for_signing(settings: Any, threads: int) -> None:
+    settings.WEB_THREADS = threads
+    with ExitStack() as stack:
+        used_up(stack, CALLS)
+        with WAITING_BESIDE_CALLS.occupied():
+            pass
 
 
 def test_a_page_that_calls_nodes_is_unavailable_when_all_its_threads_wait(admin_client: Client) -> None:
