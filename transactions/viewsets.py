@@ -20,7 +20,6 @@ from relayer_service.api.throttling import SendRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
 from relayers.models import NOT_FOUND, Relayer, find_relayer
-from tokens.credentials import KEY_LENGTH
 from transactions import accepting, actions, dry_run, queues, quotas, schema
 from transactions.list_filters import LIST_FILTERS
 from transactions.list_payloads import MAX_LISTED_DATA, drop_large, fetch_large
@@ -42,6 +41,8 @@ SEND_ACTIONS = ("send", "cancel", "replace", "speed_up", "cancel_all", "sponsor"
 GENERATION = schema.GENERATION.name
 MINED = "It is mined, in block 9000000."
 TOP_UP = "Top-up of relayer "
+# What follows the key in the text of a token.
+END = "_…)"
 OF_OTHERS = "Another token requested this transaction: changing it requires the scope manage"
 NO_SPONSORING = "Sponsored transactions are not supported: send a transaction, or estimate its fee with feeEstimate"
 
@@ -247,8 +248,8 @@ class TransactionViewSet(ResourceViewSet):
         if token.has_scope("manage"):
             return Q()
         # Earlier releases stored the text of the token alone. A top-up has the ID of a relayer there.
-        is_own = In(Left(Right("requested_by", KEY_LENGTH + 3), KEY_LENGTH), token.family_keys())
-        by_text = Q(is_own, requester="", requested_by__endswith="_…)") & ~Q(requested_by__startswith=TOP_UP)
+        is_own = In(Left(Right("requested_by", len(token.key) + len(END)), len(token.key)), token.family_keys())
+        by_text = Q(is_own, requester="", requested_by__endswith=END) & ~Q(requested_by__startswith=TOP_UP)
         return Q(requester=token.family_key) | by_text
 
     def _valid_values(self, data: bytes = b"") -> dict[str, Any]:
