@@ -311,6 +311,22 @@ def test_a_requested_price_that_nodes_refuse_is_given_up_too() -> None:
     assert reason.startswith("A node refused its price of 20 gwei as too low.")
 
 
+def test_a_requested_price_below_the_market_is_given_up_after_half_an_hour() -> None:
+    outbid, fees = (
+        attempt(20 * GWEI, 0, seconds_ago=1800),
+        {"max_fee_text": str(20 * GWEI), "max_priority_fee_text": "0"},
+    )
+    given = row(nonce=NONCE, pricing="eip1559", **fees)
+    assert blocking(given, 29.99, last=outbid) == ""
+    assert blocking(given, 30, last=outbid) == (
+        "It pays blocks less than the market, whose price for its speed is 12 gwei. Its client set the price, which is "
+        "not raised. It has held up other transactions for 30 minutes."
+    )
+    # At the price of the market, something else keeps it from being mined.
+    enough = attempt(24 * GWEI, TIP, seconds_ago=1800, broadcasts=9)
+    assert blocking(given, 60, last=enough) == ""
+
+
 def test_a_spending_limit_that_keeps_a_price_too_low_does_not_block_others() -> None:
     used_up = GasBudget(0, "the token's max_gas_cost_per_day")
     assert blocking(row(nonce=NONCE), budget=used_up) == (

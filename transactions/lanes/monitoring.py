@@ -32,6 +32,8 @@ FUTILE_REBROADCASTS = 3
 FUTILE = "It was broadcast again and again without being mined."
 # How long a price that its client set, and that no block includes, may hold up others; or an unsigned replacement.
 BLOCKING_PATIENCE = timedelta(minutes=10)
+# The same for a price that blocks may include, but below the market.
+OUTBID_PATIENCE = timedelta(minutes=30)
 # A tip counts as too low if the market's is more than a tenth above it: numerator and denominator.
 TIP_TOLERANCE = (11, 10)
 # Ceilings of one transaction: others of the lane can be raised above them.
@@ -47,8 +49,8 @@ class Bump:
     # The ceiling that does not allow it, for metrics: "gas_price_cap", "requested", "market", "network", "balance" or
     # "spending".
     ceiling: str = ""
-    # Whether no block includes the price before.
-    is_unminable: bool = field(default=False, compare=False)
+    # How long a row may hold up others at the price before; None if another price would not help.
+    patience: timedelta | None = field(default=None, compare=False)
 
 
 def is_review_due(row: Transaction, network: Network, now: datetime) -> bool:
@@ -85,16 +87,18 @@ def review_price(
     cause = _cause(network, last, old, market, is_next, now)
     if not cause:
         return None
-    is_noop, is_unminable = last.purpose in NOOPS, bool(_unminable(last, old, market))
+    is_noop, patience = last.purpose in NOOPS, None if cause == FUTILE else OUTBID_PATIENCE
+    if _unminable(last, old, market):
+        patience = BLOCKING_PATIENCE
     if row.pricing != Transaction.Pricing.SPEED and not is_noop:
-        return Bump(None, f"{cause} Its client set the price, which is not raised.", "requested", is_unminable)
+        return Bump(None, f"{cause} Its client set the price, which is not raised.", "requested", patience)
     if cause == FUTILE and maximum(old) >= settings.FEE_CEILING_MULTIPLE * market.current:
         # Far above the market already: the price is not what keeps it from being mined.
         return _stopped(old, pricing.market_ceiling(market, 0))
     ceilings = [_balance_ceiling(last, old, spendable)]
     if gas_budget is not None and not is_noop:
         ceilings.append(_gas_ceiling(network, found, last, old, gas_budget))
-    return replace(_outbid(network, policies, attempts, old, market, ceilings), is_unminable=is_unminable)
+    return replace(_outbid(network, policies, attempts, old, market, ceilings), patience=patience)
 
 
 def requested_price(
@@ -163,8 +167,7 @@ def _cause(network: Network, last: Attempt, old: Prices, market: MarketPrice, is
     if waited >= patience / 2 and (reason := _unminable(last, old, market)):
         return reason
     if _is_outbid(old, market) and waited >= patience:
-        price = gwei(maximum(old))
-        return f"Its price of {price} is below the market price of {gwei(market.current)} for its speed."
+        return f"It pays blocks less than the market, whose price for its speed is {gwei(market.current)}."
     if is_next and last.broadcasts > FUTILE_REBROADCASTS and waited >= 3 * patience:
         return FUTILE
     return ""
@@ -270,17 +273,21 @@ def blocking_reason(
 ) -> str:
     """Return the reason to expire a row that holds up the others of its lane, or "".
 
-    Either no block includes its price, which its client or a spending limit does not allow to be raised, or its
-    replacement cannot be signed, and the payload before may not leave any more. `head_since` is since when it is the
-    next one to be mined.
+    Either its price is too low, and its client or a spending limit does not allow to raise it, or its replacement
+    cannot be signed, and the payload before may not leave any more. `head_since` is since when it is the next one to
+    be mined.
     """
     if not others_wait or head_since is None or last.purpose in NOOPS:
         return ""
-    minutes = BLOCKING_PATIENCE // timedelta(minutes=1)
     if row.requested_action == Transaction.Action.REPLACE:
         waited = now - max(head_since, row.due_at) >= BLOCKING_PATIENCE
-        return f"Its replacement could not be signed for {minutes} minutes, and holds up others." if waited else ""
-    if row.requested_action or bump is None or not bump.is_unminable or bump.ceiling not in OWN_CEILINGS:
+        reason = f"Its replacement could not be signed for {_minutes(BLOCKING_PATIENCE)}, and holds up others."
+        return reason if waited else ""
+    if row.requested_action or bump is None or bump.patience is None or bump.ceiling not in OWN_CEILINGS:
         return ""
-    waited = now - head_since >= BLOCKING_PATIENCE
-    return f"{bump.reason} It has held up other transactions for {minutes} minutes." if waited else ""
+    reason = f"{bump.reason} It has held up other transactions for {_minutes(bump.patience)}."
+    return reason if now - head_since >= bump.patience else ""
+
+
+def _minutes(patience: timedelta) -> str:
+    return f"{patience // timedelta(minutes=1)} minutes"
