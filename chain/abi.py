@@ -65,17 +65,13 @@ def _type(text: str) -> ABIType:
         else:
             first = text.split()[0] if text else ""
             # Its alias is another type, which would change the selector.
-            kind = parse("" if first.startswith("function") else _normalized(first))
+            kind = parse("" if first.startswith("function") else grammar.normalize(first))  # type: ignore[no-untyped-call]
         kind.validate()
     except (ParseError, ABITypeError, ValueError):
         raise InvalidCall("function", f"Unknown parameter type '{text[:60]}'.") from None
     if not isinstance(kind, (BasicType, TupleType)) or not _is_supported(kind):
         raise InvalidCall("function", f"Unknown parameter type '{text[:60]}'.")
     return kind
-
-
-def _normalized(text: str) -> str:
-    return str(grammar.normalize(text))  # type: ignore[no-untyped-call]
 
 
 def _is_supported(kind: ABIType) -> bool:

@@ -74,13 +74,14 @@ def judge_error(error: Any, expected_hash: str, retry_after: str = "") -> Verdic
     ]
     found = ((meaning, text) for text in messages if (meaning := _meaning(text)) is not None)
     meaning, text = next(found, (None, ""))
-    if (meaning is None or REVERTED.search(text)) and _names_hash(data, expected_hash):
+    hashes = {str(data.get(name)).lower() for name in ("txHash", "hash")} if isinstance(data, dict) else set()
+    if (meaning is None or REVERTED.search(text)) and expected_hash in hashes:
         # Hardhat and Ganache report this way that a transaction which they have mined failed.
         return Verdict(Broadcast(Outcome.ACCEPTED))
     outcome = meaning if isinstance(meaning, Outcome) else Outcome.UNKNOWN
-    minimum = _minimum_price(text) if outcome in PRICE_OUTCOMES else None
+    minimum = MINIMUM_PRICE.search(text) if outcome in PRICE_OUTCOMES else None
     fault = _fault(meaning, code, retry_after)
-    return Verdict(Broadcast(outcome, _words(fields.get("message")), minimum), fault)
+    return Verdict(Broadcast(outcome, _words(fields.get("message")), int(minimum[1]) if minimum else None), fault)
 
 
 def _meaning(text: str) -> Outcome | Hint | None:
@@ -114,15 +115,6 @@ def _fault(meaning: Outcome | Hint | None, code: Any, retry_after: str) -> Fault
     if meaning is Hint.WRONG_CHAIN:
         return Fault("is on another chain", pause_seconds=WRONG_CHAIN_PAUSE_SECONDS, wrong_chain=True)
     return Fault("does not accept transactions now") if meaning is Hint.NOT_READY else None
-
-
-def _names_hash(data: Any, expected_hash: str) -> bool:
-    return isinstance(data, dict) and expected_hash in {str(data.get(name)).lower() for name in ("txHash", "hash")}
-
-
-def _minimum_price(text: str) -> int | None:
-    found = MINIMUM_PRICE.search(text)
-    return int(found[1]) if found else None
 
 
 def _words(message: Any) -> str:

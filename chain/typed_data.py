@@ -7,7 +7,7 @@ and a value must fit its type exactly: otherwise two readers could take the same
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -242,10 +242,8 @@ class Schema:
     def encode_type(self, name: str) -> str:
         """Return a struct's type in text, followed by those that it refers to, sorted by name."""
         others = sorted(self._dependencies(name) - {name})
-        return "".join(f"{each}({','.join(self._members(each))})" for each in (name, *others))
-
-    def _members(self, name: str) -> Iterable[str]:
-        return (f"{kind} {field}" for field, kind in self.types[name].items())
+        members = {each: (f"{kind} {field}" for field, kind in self.types[each].items()) for each in (name, *others)}
+        return "".join(f"{each}({','.join(parts)})" for each, parts in members.items())
 
     def _dependencies(self, name: str) -> set[str]:
         found, left = {name}, [name]

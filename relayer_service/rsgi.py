@@ -100,7 +100,8 @@ class Application:
             return
         body, length = await read_body(scope, protocol)
         answered = self.loop.create_future()
-        pool = self.sign_in_pool if is_sign_in(scope) else self.pool
+        is_sign_in = scope.path == LOGIN_PATH and scope.method == "POST"
+        pool = self.sign_in_pool if is_sign_in else self.pool
         pool.submit(self._answer_in_thread, scope, protocol, body, length, answered)
         await answered
 
@@ -141,10 +142,6 @@ class Application:
 def is_health_probe(scope: Scope) -> bool:
     has_body = "content-length" in scope.headers or "transfer-encoding" in scope.headers
     return scope.path == "/health" and scope.method in {"GET", "HEAD"} and not has_body
-
-
-def is_sign_in(scope: Scope) -> bool:
-    return bool(scope.path == LOGIN_PATH and scope.method == "POST")
 
 
 def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:

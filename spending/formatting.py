@@ -14,11 +14,7 @@ AMOUNTS = {
 }
 
 
-def in_wei(amount: int) -> str:
-    return f"{amount} wei"
-
-
-def shown_rules(rules: Rules, show: Callable[[int], str] = in_wei) -> str:
+def shown_rules(rules: Rules, show: Callable[[int], str] = "{} wei".format) -> str:
     """Return rules as HTML, a line for each."""
     return format_html_join("", LINE, ((line,) for line in lines(rules, show))) or "none"
 

@@ -19,7 +19,6 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Q, Subquery
 from rest_framework.exceptions import ValidationError
 
-from chain.networks import Network
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, Forbidden, TooManyRequests
 from relayer_service.api.idempotency import OTHER_BODY
@@ -160,13 +159,16 @@ def _checked_row(request: Request, relayer: Relayer, queue: QueuedLane) -> tuple
     check_request(request.values, relayer, queue.now, holders)
     row = _requested_row(request, relayer, queue.lane, queue.now)
     check_rules(relayer, holders, row)
-    _check_queue(*queue, network_of(relayer), request.requester)
+    if refusal := queue.queue.refusal():
+        of = {"requester": request.requester} if queue.queue.share_used else {}
+        wait = queues.retry_after(queue.lane, queue.now, network_of(relayer).block_seconds, **of)
+        raise TooManyRequests(refusal, wait)
     return row, holders
 
 
 def _accepted(row: Transaction, queue: QueuedLane) -> Accepted:
     step("accepted")
-    transaction.on_commit(lambda: metrics.observe_accepted(queue.lane.chain_id), robust=True)
+    transaction.on_commit(lambda: metrics.count(metrics.ACCEPTED, queue.lane.chain_id), robust=True)
     transaction.on_commit(lambda: step("accept_committed"))
     push_lane(queue.lane)
     return Accepted(row, queue.lane.generation, queue.queue.queued)
@@ -217,12 +219,6 @@ def find_faults(values: Mapping[str, Any], relayer: Relayer, now: datetime, hold
     if reason := signing.incompatibility(relayer.signer, relayer.network_type):
         found.setdefault("non_field_errors", []).append(reason)
     return found
-
-
-def _check_queue(lane: Lane, now: datetime, queue: queues.Queue, network: Network, requester: str) -> None:
-    if refusal := queue.refusal():
-        of = {"requester": requester} if queue.share_used else {}
-        raise TooManyRequests(refusal, queues.retry_after(lane, now, network.block_seconds, **of))
 
 
 def _requested_row(request: Request, relayer: Relayer, lane: Lane, now: datetime) -> Transaction:

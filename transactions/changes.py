@@ -53,9 +53,6 @@ class Changes:
         # Rows that count otherwise on spending limits than before.
         self._settled: list[Transaction] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._rows)
-
     def update(self, row: Transaction, **columns: Any) -> None:
         """Change columns of a row. The version rises once in this transaction."""
         if row.pk not in self._rows:

@@ -144,18 +144,15 @@ def check(
         holders = []
         missing.append(Check("token", "token", False, str(refusal.detail)))
     faults = accepting.find_faults(values, relayer, now, holders)
-    checks = [*_state_checks(relayer), *_policy_checks(faults, network), *_queue_checks(lane, requester), *missing]
+    state = accepting.PAUSED if relayer.paused else "The relayer accepts transactions."
+    checks = [Check(STATE, "paused", not relayer.paused, state), *_policy_checks(faults, network)]
+    checks += [*_queue_checks(lane, requester), *missing]
     for holder in holders:
         found = spending_rules.verdicts(holder.rules, payload_of(row, relayer.address))
         found += [verdict for _, verdict in gas_refusals([holder], row)]
         checks += [Check(holder.name, each.rule, each.allowed, each.text) for each in found]
     estimate = _estimate(relayer, network, lane, row)
     return DryRun(checks, list(_limit_checks(holders, row, estimate, now)), estimate)
-
-
-def _state_checks(relayer: Relayer) -> Iterator[Check]:
-    text = accepting.PAUSED if relayer.paused else "The relayer accepts transactions."
-    yield Check(STATE, "paused", not relayer.paused, text)
 
 
 def _policy_checks(faults: Mapping[str, Sequence[str]], network: Network) -> Iterator[Check]:

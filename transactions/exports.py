@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
@@ -30,14 +30,6 @@ def _time(moment: datetime | None) -> str | None:
     return timestamp(moment) if moment else None
 
 
-def _outcome(row: Transaction) -> str | None:
-    return None if row.succeeded is None else str(row.succeeded).lower()
-
-
-def _fee(row: Transaction) -> int | None:
-    return paid(row.gas_used, row.effective_gas_price_text)
-
-
 CELLS: dict[str, Callable[[Transaction], object]] = {
     "id": lambda row: row.identifier,
     "status": lambda row: row.status,
@@ -59,10 +51,10 @@ CELLS: dict[str, Callable[[Transaction], object]] = {
     "mined_at": lambda row: _time(row.mined_at),
     "finished_at": lambda row: _time(row.finished_at),
     "block_number": lambda row: row.block_number,
-    "succeeded": _outcome,
+    "succeeded": lambda row: None if row.succeeded is None else str(row.succeeded).lower(),
     "gas_used": lambda row: row.gas_used,
     "effective_gas_price": lambda row: row.effective_gas_price_text,
-    "fee": _fee,
+    "fee": lambda row: paid(row.gas_used, row.effective_gas_price_text),
     "contract_address": lambda row: row.contract_address,
 }
 
@@ -140,12 +132,8 @@ def gas_lines(rows: QuerySet[Transaction]) -> Iterator[str]:
         total.transactions += 1
         total.gas_used += gas_used
         total.fee += fee
-    return csv_lines(GAS_COLUMNS, _cells(spent))
-
-
-def _cells(spent: dict[GasKey, GasSpent]) -> Iterable[list[object]]:
-    for key, total in sorted(spent.items(), key=lambda item: item[0]):
-        yield [*key, total.transactions, total.gas_used, total.fee]
+    cells = ([*key, spent[key].transactions, spent[key].gas_used, spent[key].fee] for key in sorted(spent))
+    return csv_lines(GAS_COLUMNS, cells)
 
 
 def receipts(rows: QuerySet[Transaction]) -> Iterator[tuple[GasKey, int, int]]:

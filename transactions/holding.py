@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from django.db import transaction
 
@@ -44,22 +44,12 @@ def lock_lanes(keys: Collection[int]) -> list[Lane]:
 
 def hold_lanes(selection: Selection, reason: str) -> int:
     """Hold lanes that staff do not hold already; return how many."""
-    done = 0
-    for batch in selection.batches(BATCH_SIZE):
-        with transaction.atomic():
-            done += sum(holds.hold(lane, Hold.OPERATOR, reason) for lane in lock_lanes(batch))
-    return done
+    return _change_each(selection, lambda lane: holds.hold(lane, Hold.OPERATOR, reason))
 
 
 def doubt_lanes(selection: Selection, details: str) -> int:
     """Hold lanes whose commits may have been lost, also those that are held for that already; return how many."""
-    done = 0
-    for batch in selection.batches(BATCH_SIZE):
-        with transaction.atomic():
-            for lane in lock_lanes(batch):
-                holds.doubt_commits(lane, details)
-                done += 1
-    return done
+    return _change_each(selection, lambda lane: holds.doubt_commits(lane, details))
 
 
 def release_lane(lane: Lane, ended: Collection[str], reason: str) -> bool:
@@ -73,9 +63,13 @@ def release_lane(lane: Lane, ended: Collection[str], reason: str) -> bool:
 
 def release_lanes(selection: Selection, ended: Collection[str], reason: str) -> int:
     """End these holds of lanes; return how many lanes had one of them."""
+    return _change_each(selection, lambda lane: release_lane(lane, ended, reason))
+
+
+def _change_each(selection: Selection, change: Callable[[Lane], bool | None]) -> int:
+    """Lock and change lanes in batches; return how many, without those for which the change returns False."""
     done = 0
     for batch in selection.batches(BATCH_SIZE):
         with transaction.atomic():
-            for lane in lock_lanes(batch):
-                done += release_lane(lane, ended, reason)
+            done += sum(change(lane) is not False for lane in lock_lanes(batch))
     return done

@@ -270,11 +270,8 @@ def mined_hashes(lane: Lane, hashes: Sequence[str]) -> set[str]:
         part = hashes[start : start + HASHES_PER_REQUEST]
         calls = [Call("eth_getTransactionByHash", [each]) for each in part]
         for answers in nodes.answers(lane_nodes(lane), calls, lane.chain_id):
-            found |= {each for each, answer in zip(part, answers, strict=True) if _is_mined(answer)}
+            blocks = (member_quantity(answer, "blockNumber") for answer in answers)
+            found |= {each for each, block in zip(part, blocks, strict=True) if block is not None}
             if found.issuperset(part):
                 break
     return found
-
-
-def _is_mined(answer: Any) -> bool:
-    return member_quantity(answer, "blockNumber") is not None

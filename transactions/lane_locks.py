@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -57,7 +57,7 @@ def lock_lane_and_read_relayer(
     if has_nul(relayer_id):
         return None, *read_relayer(relayer_id)
     if connection.vendor != "postgresql":
-        found = _first(_with_time().filter(relayer__identifier=relayer_id), requester)
+        found = _first(Lane.objects.filter(relayer__identifier=relayer_id), requester)
         return found, *read_relayer(relayer_id, token_id)
     with connection.connection.pipeline(), connection.cursor() as lanes, connection.cursor() as relayers:
         lanes.execute(KEY_SHARE, [requester, settings.TRANSACTION_QUEUE_LIMIT, relayer_id])
@@ -85,7 +85,7 @@ def claim_lane(relayer: Relayer, chain_id: int, address: str, requester: str = "
             _leave(former)
     # Does nothing if the account has a lane.
     Lane.objects.bulk_create([Lane(chain_id=chain_id, address=address, relayer=relayer)], ignore_conflicts=True)
-    lanes = _with_time().select_for_update(of=("self",)).filter(chain_id=chain_id, address=address)
+    lanes = Lane.objects.select_for_update(of=("self",)).filter(chain_id=chain_id, address=address)
     found = _first(lanes, requester)
     assert found is not None
     lane = found.lane
@@ -104,9 +104,6 @@ def _leave(lane: Lane) -> None:
     lane.save(update_fields=["relayer"])
 
 
-def _with_time() -> QuerySet[Any]:
-    return Lane.objects.annotate(now=DatabaseNow())
-
-
-def _first(lanes: Iterable[Any], requester: str) -> QueuedLane | None:
-    return next((QueuedLane(lane, lane.now, queues.count(lane, requester)) for lane in lanes), None)
+def _first(lanes: QuerySet[Any], requester: str) -> QueuedLane | None:
+    timed = lanes.annotate(now=DatabaseNow())
+    return next((QueuedLane(lane, lane.now, queues.count(lane, requester)) for lane in timed), None)

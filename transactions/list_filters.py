@@ -7,16 +7,14 @@ from relayer_service.storage.newest import newest_with
 from transactions.models import Attempt, Status, Transaction
 
 
-def with_status(rows: QuerySet[Transaction], value: str) -> QuerySet[Transaction]:
-    return newest_with(rows, "status", value)
-
-
 def with_hash(rows: QuerySet[Transaction], value: str) -> QuerySet[Transaction]:
     """Return the transaction with an attempt of this hash, also of an earlier one that was replaced."""
     return rows.filter(pk__in=Attempt.objects.filter(hash=value.lower()).values("transaction"))
 
 
 LIST_FILTERS = {
-    "status": ListFilter("Only transactions in this status.", with_status, Status.values),
+    "status": ListFilter(
+        "Only transactions in this status.", lambda rows, value: newest_with(rows, "status", value), Status.values
+    ),
     "hash": ListFilter("Only the transaction with this hash, of any of its attempts.", with_hash),
 }

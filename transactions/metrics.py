@@ -1,7 +1,7 @@
 """Prometheus metrics of transactions and lanes, by network and never by relayer, as there may be many relayers.
 
 Counters are per process. `Changes` counts what a change of status shows, once it is committed; the code that accepts,
-signs, broadcasts and watches calls the other functions.
+signs, broadcasts and watches counts the rest.
 """
 
 from __future__ import annotations
@@ -69,40 +69,13 @@ def network_label(chain_id: int) -> str:
     return network.name if network else str(chain_id)
 
 
-def observe_accepted(chain_id: int) -> None:
-    ACCEPTED.labels(network_label(chain_id)).inc()
+def count(counter: Counter, chain_id: int, *labels: str) -> None:
+    """Add one to a counter of a network, with its other labels."""
+    counter.labels(network_label(chain_id), *labels).inc()
 
 
-def observe_attempts(chain_id: int, purpose: str, count: int = 1) -> None:
-    ATTEMPTS.labels(network_label(chain_id), purpose).inc(count)
-
-
-def observe_broadcast(chain_id: int, outcome: str) -> None:
-    BROADCASTS.labels(network_label(chain_id), outcome).inc()
-
-
-def observe_stopped_bump(chain_id: int, ceiling: str) -> None:
-    BUMPS_STOPPED.labels(network_label(chain_id), ceiling).inc()
-
-
-def observe_nonce_taken(chain_id: int) -> None:
-    NONCES_TAKEN.labels(network_label(chain_id)).inc()
-
-
-def observe_contradicted(chain_id: int) -> None:
-    CONTRADICTED.labels(network_label(chain_id)).inc()
-
-
-def observe_top_up(chain_id: int, state: str) -> None:
-    TOP_UPS.labels(network_label(chain_id), state).inc()
-
-
-def observe_signature(signer_type: str, seconds: float) -> None:
-    SIGNER_SECONDS.labels(signer_type).observe(seconds)
-
-
-def observe_watch(chain_id: int, seconds: float) -> None:
-    WATCH_SECONDS.labels(network_label(chain_id)).observe(seconds)
+def observe_attempts(chain_id: int, purpose: str) -> None:
+    count(ATTEMPTS, chain_id, purpose)
 
 
 @dataclass(frozen=True)

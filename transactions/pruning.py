@@ -60,15 +60,11 @@ def _first_kept(lane: Lane, oldest: datetime) -> int:
     """Return the lowest current nonce that is kept; it does not fall while old rows are deleted."""
     own = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce__isnull=False)
     kept = own.filter(Q(finished_at=None) | Q(finished_at__gte=oldest))
-    claims = own.filter(unclaimed_until__isnull=False) if _may_claim(lane) else own.none()
+    # A pending request may be a repetition of what was found on the chain: staff need both.
+    requests = Transaction.objects.filter(lane=lane, status=Status.PENDING, claim_released=False)
+    claims = own.filter(unclaimed_until__isnull=False) if requests.exists() else own.none()
     nonces = [rows.order_by("nonce").values_list("nonce", flat=True).first() for rows in (kept, claims)]
     return min(nonce for nonce in (lane.final_nonce or 0, *nonces) if nonce is not None)
-
-
-def _may_claim(lane: Lane) -> bool:
-    """Return whether a pending request may be a repetition of what was found on the chain: staff need both."""
-    waiting = Transaction.objects.filter(lane=lane, status=Status.PENDING, claim_released=False)
-    return waiting.exists()
 
 
 @transaction.atomic

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import NamedTuple
 
 from relayer_service.storage.clock import timestamp
@@ -109,7 +108,7 @@ def _queued(position: Position | None, lane: Lane) -> str:
 
 
 def _since(lane: Lane) -> str:
-    since = f" since {_time(lane.waiting_since)}" if lane.waiting_since else ""
+    since = f" since {timestamp(lane.waiting_since)}" if lane.waiting_since else ""
     return f"{since}: {lane.waiting_details.rstrip('.')}" if lane.waiting_details else since
 
 
@@ -120,7 +119,7 @@ def _in_flight(row: Transaction, lane: Lane) -> str:
         nodes = "private node" if _is_with_private_nodes(row, lane) else "node"
         return f"No {nodes} has accepted it yet{answer}."
     place = "With private nodes" if _is_with_private_nodes(row, lane) else "In the mempool"
-    since = f"{place} since {_time(row.submitted_at)}" if row.submitted_at else place
+    since = f"{place} since {timestamp(row.submitted_at)}" if row.submitted_at else place
     before = row.nonce - lane.chain_nonce if row.nonce is not None and lane.chain_nonce is not None else 0
     return f"{since}, behind {_plural(before, 'earlier nonce')} of this relayer." if before > 0 else f"{since}."
 
@@ -169,7 +168,3 @@ def _replaced(row: Transaction) -> str:
 
 def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _time(moment: datetime | None) -> str:
-    return timestamp(moment) if moment else ""

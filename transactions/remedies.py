@@ -140,7 +140,7 @@ def _for_in_flight(cell: Cell, row: Transaction, lane: Lane, patience: timedelta
         yield Advice(None, "It is not late.")
     elif attempt is None or attempt.outcome == Outcome.NONCE_TOO_LOW:
         yield NOTHING
-    elif attempt.number > 1 and now - _first_broadcast(attempt) < patience / NEW_PRICE_PART:
+    elif attempt.number > 1 and now - (attempt.first_broadcast_at or attempt.signed_at) < patience / NEW_PRICE_PART:
         yield Advice(None, "Its newest attempt is not late.")
     else:
         yield from _for_late(cell, row, attempt)
@@ -179,7 +179,3 @@ def _price_problem(cell: Cell, attempt: Attempt) -> str:
     if market is not None and price is not None and price < market.current:
         return f"Its price is below the market price of {gwei(market.current)} for its speed."
     return ""
-
-
-def _first_broadcast(attempt: Attempt) -> datetime:
-    return attempt.first_broadcast_at or attempt.signed_at

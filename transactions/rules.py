@@ -32,7 +32,11 @@ def pricing_of(values: Mapping[str, Any]) -> str:
 def faults(values: Mapping[str, Any], policies: Mapping[str, Any], network: Network, now: datetime) -> Faults:
     """Return why the policies and the network do not allow a request of valid shape, by field."""
     payload = _payload(values, network)
-    found = _receiver_faults(policies, payload)
+    found: Faults = {}
+    try:
+        check_receiver(policies, payload)
+    except PolicyRefused as refusal:
+        found["to"] = [str(refusal)]
     found |= _gas_faults(values, policies, network, payload)
     found |= _price_faults(values, policies, network)
     try:
@@ -62,14 +66,6 @@ def _payload(values: Mapping[str, Any], network: Network) -> Payload:
         authorizations=(),
         unsigned=b"",
     )
-
-
-def _receiver_faults(policies: Mapping[str, Any], payload: Payload) -> Faults:
-    try:
-        check_receiver(policies, payload)
-    except PolicyRefused as refusal:
-        return {"to": [str(refusal)]}
-    return {}
 
 
 def _gas_faults(values: Mapping[str, Any], policies: Mapping[str, Any], network: Network, payload: Payload) -> Faults:

@@ -97,17 +97,13 @@ def plural(unit: str) -> str:
     return f"{unit.removesuffix('y')}ies" if unit.endswith("ry") else f"{unit}s"
 
 
-def no_examples(causes: Sequence[Cause]) -> dict[str, Example]:
-    return {}
-
-
 @dataclass(frozen=True)
 class AttentionSubject:
     """What was checked, the problems that were found, and a function for the first row of those that are shown."""
 
     name: str
     causes: Sequence[Cause]
-    examples: Callable[[Sequence[Cause]], Mapping[str, Example]] = no_examples
+    examples: Callable[[Sequence[Cause]], Mapping[str, Example]] = lambda causes: {}
 
 
 class GroupedRows(NamedTuple):

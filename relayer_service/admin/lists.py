@@ -118,13 +118,10 @@ def tabs(
             query[name] = state
         title, link = state_filter.label(state) if state else "All", f"?{query.urlencode()}"
         if state in counts:
-            title = format_html('{} <span class="tab-count">{}</span>', title, _shown_count(state, counts[state]))
+            count = f"{MAX_COUNTED:,}+" if state and counts[state] > MAX_COUNTED else f"{counts[state]:,}"
+            title = format_html('{} <span class="tab-count">{}</span>', title, count)
         items.append({"title": title, "link": link, "active": state == current, "has_permission": True})
     return items
-
-
-def _shown_count(state: str | None, count: int) -> str:
-    return f"{MAX_COUNTED:,}+" if state and count > MAX_COUNTED else f"{count:,}"
 
 
 def tab_counts(rows: QuerySet[Any], state_filter: type[StateFilter]) -> dict[str | None, int]:

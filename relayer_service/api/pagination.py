@@ -129,7 +129,8 @@ class CursorPageRequest(PageRequest):
     def pagination(self, total: int | None, last: Sequence[Any] | None = None) -> dict[str, Any]:
         """Return the pagination of a response, with a cursor if rows follow the position of the last one."""
         shown = {"per_page": self.per_page} if total is None else super().pagination(total)
-        return shown if last is None else {**shown, "next_cursor": self._signer.sign_object([*map(_as_json, last)])}
+        position = [value.isoformat() if isinstance(value, datetime) else value for value in last or ()]
+        return shown if last is None else {**shown, "next_cursor": self._signer.sign_object(position)}
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         cursor = {"name": CURSOR, "in": "query", "required": False, "description": CURSOR_DESCRIPTION}
@@ -141,7 +142,8 @@ class CursorPageRequest(PageRequest):
 
     def _read(self, cursor: str) -> list[Any]:
         try:
-            return [*map(_from_json, self._signer.unsign_object(cursor))]
+            position = self._signer.unsign_object(cursor)
+            return [datetime.fromisoformat(value) if isinstance(value, str) else value for value in position]
         except BadSignature:
             raise ValidationError({CURSOR: [INVALID_CURSOR]}) from None
 
@@ -152,14 +154,6 @@ class CursorPageRequest(PageRequest):
             # The first part alone is a range of the index.
             condition = Q(**{f"{column}__lte": value}) & (Q(**{f"{column}__lt": value}) | condition)
         return condition
-
-
-def _as_json(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _from_json(value: Any) -> Any:
-    return datetime.fromisoformat(value) if isinstance(value, str) else value
 
 
 def _digits(query: QueryDict, name: str, default: int) -> str:

@@ -44,23 +44,19 @@ def _change_setting(connection: BaseDatabaseWrapper, name: str, value: str) -> s
 
 class AddIndexConcurrently(postgresql.AddIndexConcurrently):
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
-        _require_no_transaction(self, schema_editor)
-        _build(schema_editor, to_state.apps.get_model(app_label, self.model_name), self.index)
+        _build(self, schema_editor, to_state.apps.get_model(app_label, self.model_name), self.index)
 
     def database_backwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
-        _require_no_transaction(self, schema_editor)
-        _drop(schema_editor, self.index.name)
+        _drop(self, schema_editor, self.index.name)
 
 
 class RemoveIndexConcurrently(postgresql.RemoveIndexConcurrently):
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
-        _require_no_transaction(self, schema_editor)
-        _drop(schema_editor, self.name)
+        _drop(self, schema_editor, self.name)
 
     def database_backwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
-        _require_no_transaction(self, schema_editor)
         index = to_state.models[app_label, self.model_name_lower].get_index_by_name(self.name)
-        _build(schema_editor, to_state.apps.get_model(app_label, self.model_name), index)
+        _build(self, schema_editor, to_state.apps.get_model(app_label, self.model_name), index)
 
 
 class AddUniqueIndexConcurrently(postgresql.NotInTransactionMixin, AddConstraint):
@@ -69,12 +65,10 @@ class AddUniqueIndexConcurrently(postgresql.NotInTransactionMixin, AddConstraint
     atomic = False
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
-        _require_no_transaction(self, schema_editor)
-        _build(schema_editor, to_state.apps.get_model(app_label, self.model_name), self.constraint)
+        _build(self, schema_editor, to_state.apps.get_model(app_label, self.model_name), self.constraint)
 
     def database_backwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
-        _require_no_transaction(self, schema_editor)
-        _drop(schema_editor, self.constraint.name)
+        _drop(self, schema_editor, self.constraint.name)
 
 
 class AddConstraintNotValid(postgresql.AddConstraintNotValid):
@@ -98,29 +92,28 @@ class ValidateConstraint(postgresql.ValidateConstraint):
             super().database_forwards(app_label, schema_editor, from_state, to_state)
 
 
-def _require_no_transaction(operation: Any, schema_editor: Any) -> None:
-    if schema_editor.connection.vendor == "postgresql":
-        operation._ensure_not_in_transaction(schema_editor)
-
-
-def _build(schema_editor: Any, model: Any, index: Any) -> None:
+def _build(operation: Any, schema_editor: Any, model: Any, index: Any) -> None:
     """Build an index, unless an earlier attempt has completed it; drop an incomplete one first."""
     statement = index.create_sql(model, schema_editor)
     if schema_editor.connection.vendor != "postgresql":
-        _drop(schema_editor, index.name)
+        _drop(operation, schema_editor, index.name)
         schema_editor.execute(statement, params=None)
         return
+    operation._ensure_not_in_transaction(schema_editor)
     statement.template = statement.template.replace(" INDEX ", " INDEX CONCURRENTLY ", 1)
     with session_settings(schema_editor.connection, **CONCURRENT), schema_editor.connection.cursor() as cursor:
         cursor.execute(IS_COMPLETE, [schema_editor.quote_name(name) for name in (index.name, model._meta.db_table)])
         found = cursor.fetchone()
         if found == (False,):
-            _drop(schema_editor, index.name)
+            _drop(operation, schema_editor, index.name)
         if found != (True,):
             schema_editor.execute(statement, params=None)
 
 
-def _drop(schema_editor: Any, name: str) -> None:
-    concurrently = "CONCURRENTLY " if schema_editor.connection.vendor == "postgresql" else ""
+def _drop(operation: Any, schema_editor: Any, name: str) -> None:
+    concurrently = ""
+    if schema_editor.connection.vendor == "postgresql":
+        operation._ensure_not_in_transaction(schema_editor)
+        concurrently = "CONCURRENTLY "
     with session_settings(schema_editor.connection, **CONCURRENT):
         schema_editor.execute(f"DROP INDEX {concurrently}IF EXISTS {schema_editor.quote_name(name)}")

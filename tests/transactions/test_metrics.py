@@ -162,29 +162,41 @@ def test_no_ops_are_counted_by_their_kind_and_have_no_stages(
     ("observe", "name", "labels"),
     [
         (
-            lambda: metrics.observe_contradicted(1),
+            lambda: metrics.count(metrics.CONTRADICTED, 1),
             "relayer_transactions_contradicted_total",
             {"network": "mainnet"},
         ),
-        (lambda: metrics.observe_accepted(1), "relayer_transactions_accepted_total", {"network": "mainnet"}),
+        (
+            lambda: metrics.count(metrics.ACCEPTED, 1),
+            "relayer_transactions_accepted_total",
+            {"network": "mainnet"},
+        ),
         (
             lambda: metrics.observe_attempts(4711, "bump"),
             "relayer_transaction_attempts_total",
             {"network": "4711", "purpose": "bump"},
         ),
         (
-            lambda: metrics.observe_broadcast(1, "accepted"),
+            lambda: metrics.count(metrics.BROADCASTS, 1, "accepted"),
             "relayer_transaction_broadcasts_total",
             {"network": "mainnet", "outcome": "accepted"},
         ),
         (
-            lambda: metrics.observe_stopped_bump(1, "market"),
+            lambda: metrics.count(metrics.BUMPS_STOPPED, 1, "market"),
             "relayer_transaction_bumps_stopped_total",
             {"network": "mainnet", "ceiling": "market"},
         ),
-        (lambda: metrics.observe_nonce_taken(1), "relayer_nonces_taken_total", {"network": "mainnet"}),
-        (lambda: metrics.observe_signature("plain", 0.5), "relayer_signer_seconds_count", {"type": "plain"}),
-        (lambda: metrics.observe_watch(1, 0.5), "relayer_chain_watch_seconds_count", {"network": "mainnet"}),
+        (lambda: metrics.count(metrics.NONCES_TAKEN, 1), "relayer_nonces_taken_total", {"network": "mainnet"}),
+        (
+            lambda: metrics.SIGNER_SECONDS.labels("plain").observe(0.5),
+            "relayer_signer_seconds_count",
+            {"type": "plain"},
+        ),
+        (
+            lambda: metrics.WATCH_SECONDS.labels(metrics.network_label(1)).observe(0.5),
+            "relayer_chain_watch_seconds_count",
+            {"network": "mainnet"},
+        ),
     ],
 )
 def test_each_observation_raises_its_counter_by_one(observe: Any, name: str, labels: dict[str, str]) -> None:

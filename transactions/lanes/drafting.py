@@ -90,7 +90,7 @@ class Drafting:
     def _allowed(self, row: Transaction, bump: monitoring.Bump) -> Prices | None:
         """Return the new price; if a ceiling does not allow it, that is the reason of the row."""
         if bump.prices is None:
-            metrics.observe_stopped_bump(self._work.lane.chain_id, bump.ceiling)
+            metrics.count(metrics.BUMPS_STOPPED, self._work.lane.chain_id, bump.ceiling)
             self._result.reasons[row.pk] = row, bump.reason
         return bump.prices
 
@@ -218,7 +218,8 @@ class Drafting:
         assert next_nonce is not None
         window = work.lane.window or work.network.window
         # A count above means that the account is used elsewhere: the watch holds the lane.
-        is_ours = count <= next_nonce and self._pending_count() <= max(next_nonce, work.lane.accepted_below or 0)
+        pending = found[PENDING] if isinstance(found[PENDING], int) else 0
+        is_ours = count <= next_nonce and pending <= max(next_nonce, work.lane.accepted_below or 0)
         room = max(0, window - (next_nonce - count)) if is_ours else 0
         account = self._account(work.in_flight_cost, room)
         unsigned: list[Unsigned] = []
@@ -235,10 +236,6 @@ class Drafting:
             else:
                 self._result.closings.append(each)
         return unsigned
-
-    def _pending_count(self) -> int:
-        found = self._found[PENDING]
-        return found if isinstance(found, int) else 0
 
     def _draft(self, row: Transaction, nonce: int, gas: int, prices: Prices) -> Draft:
         return Draft(self._work.lane.chain_id, nonce, row.to, row.value, bytes(row.data), gas, prices)

@@ -81,7 +81,8 @@ def due(lane: Lane, rows: Iterable[Transaction], network: Network, now: datetime
     found: list[Attempt] = []
     for route in Route:
         routed = on_route(route, leaving, lane)
-        has_gap = any(_has_gap(each, now) for each in routed)
+        too_high = (each.last_broadcast_at for each in routed if each.outcome == Outcome.NONCE_TOO_HIGH)
+        has_gap = any(last is not None and now - last >= NONCE_TOO_HIGH_PAUSE for last in too_high)
         found += [each for each in routed if has_gap or is_due(each, network, now, route, head_block(lane))]
     return found
 
@@ -106,8 +107,3 @@ def is_due(
     if network.mempool == Mempool.NONE:
         seconds = REBROADCAST_SECONDS_WITHOUT_MEMPOOL
     return now - last >= timedelta(seconds=seconds)
-
-
-def _has_gap(attempt: Attempt, now: datetime) -> bool:
-    last = attempt.last_broadcast_at
-    return attempt.outcome == Outcome.NONCE_TOO_HIGH and last is not None and now - last >= NONCE_TOO_HIGH_PAUSE

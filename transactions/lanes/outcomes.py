@@ -65,7 +65,7 @@ def write_broadcasts(lane: Lane, sent: Sequence[Sent], head: int | None = None) 
         _write_statuses(rows, sent)
     step("outcomes_written")
     for each in sent:
-        metrics.observe_broadcast(lane.chain_id, each.broadcast.outcome)
+        metrics.count(metrics.BROADCASTS, lane.chain_id, each.broadcast.outcome)
 
 
 def _is_refused_replacement(sent: Sent) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import rlp
@@ -89,8 +88,3 @@ def unsigned(
         authorizations=(),
         unsigned=encoded,
     )
-
-
-def with_limit(transaction: Payload, sender: str) -> Payload:
-    """Return a transaction that is simulated with its own gas limit: as if it were signed, the limit is final."""
-    return replace(transaction, sender=sender)

@@ -6,11 +6,11 @@ from typing import Any
 from chain import head
 from chain.answers import quantity
 from chain.attempts import Call
-from chain.errors import ChainFault, InsufficientData
+from chain.errors import InsufficientData
 from chain.networks import Network
 from chain.nodes import Node
 from chain.readings import ChainReading
-from transactions.lanes.market import Readings, gather_values
+from transactions.lanes.market import Readings, checked, gather_values
 from transactions.lanes.planning import BLOCK
 
 # The reading of the count with pending transactions, of other programs too: 0 from a node that does not report it.
@@ -48,9 +48,8 @@ def gather_with_account(
 ) -> dict[str, Any]:
     """Read values and those of the account as `gather_values` does; raise the fault of the balance or the count."""
     found = gather_values(nodes, network, policies, address, {**account_readings(address), **readings})
-    for fault in (found["balance"], found["count"]):
-        if isinstance(fault, ChainFault):
-            raise fault
+    for name in ("balance", "count"):
+        checked(found, name)
     return found
 
 

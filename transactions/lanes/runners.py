@@ -145,7 +145,7 @@ class WatchRunner:
         except Exception:
             logger.exception("Watching the chain %s failed", self.key[0])
             return False
-        metrics.observe_watch(self.key[0], time.monotonic() - started)
+        metrics.WATCH_SECONDS.labels(metrics.network_label(self.key[0])).observe(time.monotonic() - started)
         for lane_pk in found.changed:
             if lane_pk in self.lanes:
                 self.lanes[lane_pk].wake.set()

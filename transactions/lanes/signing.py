@@ -24,6 +24,6 @@ def sign(signer: Signer, address: str, draft: Draft, traceparent: str = "") -> S
     started = time.monotonic()
     with tracing.following(traceparent):
         signature = backend.sign_digest(draft.digest)
-    metrics.observe_signature(signer.type, time.monotonic() - started)
+    metrics.SIGNER_SECONDS.labels(signer.type).observe(time.monotonic() - started)
     raw = draft.signed(signature.recovery_id, signature.r, signature.s)
     return Signed(draft, raw, transaction_hash(raw))

@@ -50,9 +50,9 @@ def _gas_reading(network: Network, transaction: Payload, address: str) -> ChainR
 def _simulated(network: Network, transaction: Payload, address: str) -> Payload:
     # Some nodes crash if value and fee exceed 256 bits. No account has so much, and the true value needs the funds.
     transaction = replace(transaction, value=min(transaction.value, MAX_SIMULATED_VALUE))
-    # Nodes that overestimate would refuse a limit that suffices.
+    # As if it were signed, its own limit is final; but nodes that overestimate would refuse one that suffices.
     has_limit = transaction.gas and not KINDS[network.kind].pads_estimates
-    return payloads.with_limit(transaction, address) if has_limit else transaction
+    return replace(transaction, sender=address) if has_limit else transaction
 
 
 def is_simulated(policies: Mapping[str, Any], row: Transaction) -> bool:

@@ -214,11 +214,8 @@ class Turn:
 
     async def _wait_for(self, waiting: Waiting, details: str) -> Outlook:
         await self._threads.database(leasing.set_waiting, self.lane, waiting, details)
-        return Outlook(MIN_PAUSE_SECONDS, failed=True, can_yield=not self._has_in_flight)
-
-    @property
-    def _has_in_flight(self) -> bool:
-        return self.relayer is not None and bool(self._work.in_flight)
+        has_in_flight = self.relayer is not None and bool(self._work.in_flight)
+        return Outlook(MIN_PAUSE_SECONDS, failed=True, can_yield=not has_in_flight)
 
     async def _node(self, function: Callable[..., Any], *args: Any) -> Any:
         return await self._threads.node(frozenset(self._work.nodes), function, *args)

@@ -108,17 +108,14 @@ def load(lane: Lane) -> Work | None:
 
 
 def load_attempts(work: Work, rows: list[Transaction]) -> None:
-    for row in rows:
-        work.attempts.setdefault(row.pk, [])
+    nonces = {row.pk: row.nonce for row in rows}
+    for pk in nonces:
+        work.attempts.setdefault(pk, [])
     for attempt in Attempt.objects.filter(transaction__in=rows).order_by("number"):
-        if attempt.epoch == work.lane.epoch and attempt.nonce == _nonce(rows, attempt):
+        if attempt.epoch == work.lane.epoch and attempt.nonce == nonces[attempt.transaction_id]:
             work.attempts[attempt.transaction_id].append(attempt)
 
 
 def load_budget(work: Work, rows: Sequence[Transaction]) -> None:
     """Read the spending rules of rows, and what is used of their limits. The commit checks both again."""
     work.budget = Budget(work.relayer, rows, work.now, lock=False)
-
-
-def _nonce(rows: list[Transaction], attempt: Attempt) -> int | None:
-    return next(row.nonce for row in rows if row.pk == attempt.transaction_id)

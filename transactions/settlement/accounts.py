@@ -187,8 +187,7 @@ def _find_gap(lane: Lane, watched: Sequence[Watched], view: ChainView) -> None:
         lane.gap_block = None
         return
     # Rows may have been added since the view: those that are in flight still are.
-    has_row = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce=lane.chain_nonce).exists()
-    if has_row:
+    if Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce=lane.chain_nonce).exists():
         lane.gap_block = None
     elif lane.gap_block is None:
         lane.gap_block = view.head.number

@@ -110,14 +110,9 @@ def _own_version(owner: Transaction, used: UsedNonce) -> int | None:
 
 def _find_heir(lane: Lane, used: UsedNonce) -> Transaction | None:
     """Return the oldest open row without a nonce that requests exactly this transaction."""
-    waiting = Transaction.objects.filter(
-        lane=lane,
-        kind=Transaction.Kind.REQUEST,
-        status=Status.PENDING,
-        to__iexact=used.to,
-        value_text=str(used.value),
-    )
-    return next((row for row in waiting.order_by("sequence") if has_payload(row, used)), None)
+    waiting = Transaction.objects.filter(lane=lane, kind=Transaction.Kind.REQUEST, status=Status.PENDING)
+    same = waiting.filter(to__iexact=used.to, value_text=str(used.value)).order_by("sequence")
+    return next((row for row in same if has_payload(row, used)), None)
 
 
 def _take_nonce(owner: Transaction, used: UsedNonce, *, is_corroborated: bool) -> None:
@@ -207,7 +202,7 @@ def _insert_external(lane: Lane, used: UsedNonce, receipt: Receipt) -> None:
     changes.move(row, Cause.FOUND, attempt=attempt, **columns, **receipt_columns(receipt, attempt))
     changes.save()
     logger.warning("Nonce %s of the lane %s was used by another program: %s", used.nonce, lane, used.hash)
-    metrics.observe_nonce_taken(lane.chain_id)
+    metrics.count(metrics.NONCES_TAKEN, lane.chain_id)
     if lane.relayer is not None:
         data = NonceUsedData(**event_data(lane.relayer), nonce=used.nonce, hash=used.hash)
         emit(RELAYER_NONCE_USED, lane.relayer.notification, data)

@@ -21,7 +21,7 @@ from transactions.settlement.reading import ChainView
 
 logger = logging.getLogger(__name__)
 
-# The network of a local development node.
+# The network of a local development node, such as Hardhat and Anvil.
 DEVELOPMENT = "hardhat"
 REPLACED = "The nodes have another first block. If this is intended: manage.py release_lanes --new-chain"
 # The anchor is written now and then: any final block will do.
@@ -79,7 +79,8 @@ def replace(watch: ChainWatch, view: ChainView, network: Network) -> set[int]:
 
     All lanes of the watch, whoever has their leases: they share what is known of the chain.
     """
-    lanes = list(_locked(Lane.objects.filter(watch=watch)))
+    locked = Lane.objects.filter(watch=watch).select_for_update(no_key=True, of=("self",))
+    lanes = list(locked.select_related("relayer__notification", "watch").order_by("pk"))
     # After the lanes, as those who release one do. Another worker may have replaced the chain since it was read: then
     # what is signed by now is on the new one.
     current = ChainWatch.objects.select_for_update().get(pk=watch.pk)
@@ -105,11 +106,6 @@ def leave(lane: Lane, before: ChainWatch, network: Network, view: ChainView, wat
     holds.note(lane, Hold.CHAIN, found=view.genesis_hash, found_by=watch.pk)
     lane.save(update_fields=["holds"])
     return False
-
-
-def _locked(lanes: Any) -> Any:
-    locked = lanes.select_for_update(no_key=True, of=("self",))
-    return locked.select_related("relayer__notification", "watch").order_by("pk")
 
 
 def store(watch: ChainWatch, view: ChainView, highest: int | None, network: Network) -> None:

@@ -48,7 +48,8 @@ def end_hold(lane: Lane, reason: Hold, why: str = "") -> bool:
     if reason not in lane.holds:
         return False
     lane.holds = {name: entry for name, entry in lane.holds.items() if name != reason}
-    lane.held_since = min((held_at(lane, Hold(name)) for name in lane.holds), default=None)
+    starts = (datetime.fromisoformat(entry["since"]) for entry in lane.holds.values())
+    lane.held_since = min(starts, default=None)
     columns = ["holds", "held_since"]
     if reason == Hold.LOST_COMMITS:
         # From now on, this server is the one whose commits are known.
@@ -66,10 +67,6 @@ def note(lane: Lane, reason: Hold, **facts: Any) -> None:
     entry = lane.holds[reason]
     if entry != entry | facts:
         lane.holds = {**lane.holds, reason.value: entry | facts}
-
-
-def held_at(lane: Lane, reason: Hold) -> datetime:
-    return datetime.fromisoformat(lane.holds[reason]["since"])
 
 
 def doubt_commits(lane: Lane, details: str) -> None:
@@ -107,9 +104,10 @@ def noops_due(lane: Lane) -> list[int]:
     """
     if lane.next_nonce is None or lane.chain_nonce is None or Hold.CHAIN in lane.holds:
         return []
-    due = set()
+    due, head = set(), lane.watch.head_number if lane.watch else None
+    has_gap = lane.gap_block is not None and head is not None and head >= lane.gap_block + GAP_BLOCKS
     # While a lane is sealed, too: nothing above a gap becomes final.
-    if (not lane.holds or Hold.LOST_COMMITS in lane.holds) and _is_gap_due(lane):
+    if has_gap and (not lane.holds or Hold.LOST_COMMITS in lane.holds):
         due.add(lane.chain_nonce)
     # Nonces below the chain's were used by transactions that are unknown until they are final.
     if lane.seal_below is not None and lane.next_nonce >= lane.chain_nonce:
@@ -118,11 +116,6 @@ def noops_due(lane: Lane) -> list[int]:
         return []
     taken = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce__in=due)
     return sorted(due - {*taken.values_list("nonce", flat=True)})
-
-
-def _is_gap_due(lane: Lane) -> bool:
-    head = lane.watch.head_number if lane.watch else None
-    return lane.gap_block is not None and head is not None and head >= lane.gap_block + GAP_BLOCKS
 
 
 def window_of(lane: Lane) -> int:

@@ -145,14 +145,8 @@ class NodeReader:
         for addresses in others:
             answers = iter(self.call(_count_calls(addresses, final_tag)))
             counts |= _read_counts(addresses, answers, final_tag, counted_at)
-        return ChainView(
-            self.url,
-            newest,
-            final,
-            genesis.hash if genesis else "",
-            {block.number: block.hash for block in blocks if block},
-            counts,
-        )
+        hashes = {block.number: block.hash for block in blocks if block}
+        return ChainView(self.url, newest, final, genesis.hash if genesis else "", hashes, counts)
 
     def _final_tag(self, last_head: int | None) -> tuple[str, int | None]:
         """Return the block to count at, for a batch that is sent before the head is known."""

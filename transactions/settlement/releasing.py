@@ -11,18 +11,13 @@ def release(lane: Lane, reason: Hold, why: str) -> bool:
     entry = lane.holds.get(reason)
     if entry is None:
         return False
-    if reason == Hold.EXTERNAL:
-        _accept_nonces(lane, entry.get("used_below"))
+    if reason == Hold.EXTERNAL and (used_below := entry.get("used_below")) is not None:
+        # No nonce is skipped: a request that loses one is queued again.
+        lane.accepted_below = max(used_below, lane.accepted_below or 0)
+        lane.save(update_fields=["accepted_below"])
     elif reason == Hold.CHAIN:
         _accept_chain(lane, entry.get("found_by"), entry.get("found", ""))
     return holds.end_hold(lane, reason, why)
-
-
-def _accept_nonces(lane: Lane, used_below: int | None) -> None:
-    """Accept that others use nonces up to here. No nonce is skipped: a request that loses one is queued again."""
-    if used_below is not None:
-        lane.accepted_below = max(used_below, lane.accepted_below or 0)
-        lane.save(update_fields=["accepted_below"])
 
 
 def _accept_chain(lane: Lane, watch_pk: int | None, genesis_hash: str) -> None:

@@ -86,11 +86,6 @@ class Contradicted:
 Verdict = Mined | Reorged | Finished | Disputed | Consumed | Contradicted
 
 
-def blocks_to_check(watched: Sequence[Watched]) -> list[int]:
-    """Return the numbers of the blocks whose hash decides about rows."""
-    return sorted({each.row.block_number for each in watched if each.row.block_number is not None})
-
-
 def receipts_to_read(lane: Lane, watched: Sequence[Watched], view: ChainView, network: Network) -> list[str]:
     """Return the hashes of attempts that may be in a block, and of those whose row may become final."""
     count = view.counts.get(lane.address, Counts()).latest or 0

@@ -74,9 +74,9 @@ def look(lanes: Sequence[Lane]) -> Look:
     changed, unexplained = set(), []
     for start in range(0, len(lanes), LANES_IN_BATCH):
         with transaction.atomic(), acting_as(ActorKind.WORKER, "chain watch"):
-            settled = _settle(lanes[start : start + LANES_IN_BATCH], epochs, rows, view, network, watch)
-        changed |= settled.changed
-        unexplained += settled.unexplained
+            settled, rest = _settle(lanes[start : start + LANES_IN_BATCH], epochs, rows, view, network, watch)
+        changed |= settled
+        unexplained += rest
         step("settled")
     chains.store(watch, view, question.highest_head, network)
     for lane in unexplained:
@@ -90,12 +90,12 @@ def look(lanes: Sequence[Lane]) -> Look:
 
 
 def _question(lanes: Sequence[Lane], rows: Rows, watch: ChainWatch, network: Network) -> Question:
-    now, numbers = database_now(), {*settling.blocks_to_check([each for found in rows.values() for each in found])}
-    if watch.anchor_number is not None:
-        numbers.add(watch.anchor_number)
+    now = database_now()
+    # The blocks whose hash decides about rows, or about the chain.
+    blocks = [watch.anchor_number, *(each.row.block_number for found in rows.values() for each in found)]
     return Question(
         addresses=[lane.address for lane in lanes],
-        numbers=sorted(numbers),
+        numbers=sorted({number for number in blocks if number is not None}),
         highest_head=chains.highest_head(watch, network, now),
         limit=chains.plausible_head(watch, network, now),
         last_head=watch.head_number,
@@ -166,13 +166,6 @@ def _complete(reader: NodeReader, view: ChainView, question: Question, lanes: Se
     return replace(counted, receipts=reader.receipts(hashes, highest))
 
 
-@dataclass(frozen=True)
-class Settled:
-    changed: set[int]
-    # Lanes with nonces in final blocks that no row explains.
-    unexplained: list[Lane]
-
-
 def _settle(
     lanes: Sequence[Lane],
     epochs: Mapping[int, int],
@@ -180,8 +173,11 @@ def _settle(
     view: ChainView,
     network: Network,
     watch: ChainWatch,
-) -> Settled:
-    """Write what the view decides about lanes whose lease is still the worker's, in the epochs it was read for."""
+) -> tuple[set[int], list[Lane]]:
+    """Write what the view decides about lanes whose lease is still the worker's, in the epochs it was read for.
+
+    Return those that changed, and those with nonces in final blocks that no row explains.
+    """
     locked = Lane.objects.held(lanes).select_for_update(no_key=True, of=("self",))
     held = list(locked.select_related("relayer__notification", "watch").order_by("pk"))
     current = [lane for lane in held if lane.epoch == epochs.get(lane.pk) and _is_on_chain(lane, view, network, watch)]
@@ -199,7 +195,7 @@ def _settle(
         final = view.counts.get(lane.address, Counts()).final
         if not is_explained or (final is not None and lane.next_nonce is not None and lane.next_nonce < final):
             unexplained.append(lane)
-    return Settled(changed, unexplained)
+    return changed, unexplained
 
 
 def _is_on_chain(lane: Lane, view: ChainView, network: Network, watch: ChainWatch) -> bool:

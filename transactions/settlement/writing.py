@@ -72,7 +72,7 @@ def _write(changes: Changes, row: Transaction, verdict: Verdict) -> None:
             logger.critical(
                 "The chain contradicts the status %s of the transaction %s: %s", row.status, row.identifier, details
             )
-            metrics.observe_contradicted(row.lane.chain_id)
+            metrics.count(metrics.CONTRADICTED, row.lane.chain_id)
             changes.announce(row, TRANSACTION_CONTRADICTED, contradicted_at=changes.now)
 
 

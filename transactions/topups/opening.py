@@ -129,7 +129,7 @@ def _close(top_up: TopUp, relayer: Relayer, now: datetime) -> None:
     # The stored balance is the one from before.
     check_soon([top_up.relayer_id])
     state, chain_id = top_up.state, row.lane.chain_id
-    transaction.on_commit(lambda: metrics.observe_top_up(chain_id, state), robust=True)
+    transaction.on_commit(lambda: metrics.count(metrics.TOP_UPS, chain_id, state), robust=True)
 
 
 def _resolve(relayer: Relayer) -> None:

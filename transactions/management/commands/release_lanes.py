@@ -14,11 +14,9 @@ from relayer_service.background.tasks import push
 from transactions.chosen_lanes import add_relayer_option, chosen_lanes
 from transactions.holding import RISKS, release_lane
 from transactions.models import Hold, Lane
-from transactions.settlement import epochs
+from transactions.settlement import chains, epochs
 from transactions.tasks import wake_lane
 
-# The network of Hardhat and Anvil.
-DEVELOPMENT = "hardhat"
 RELEASED = "Released by the command release_lanes."
 LOCAL_ONLY = (
     "--new-chain is for development chains: transactions in flight are given up. Name relayers with --relayer."
@@ -68,4 +66,4 @@ class Command(BaseCommand):
 
 def is_public(chain_id: int) -> bool:
     """Return whether a chain ID belongs to a known network, whose chain is never replaced."""
-    return any(network.chain_id == chain_id and network.name != DEVELOPMENT for network in networks().values())
+    return any(network.chain_id == chain_id and network.name != chains.DEVELOPMENT for network in networks().values())
