@@ -78,11 +78,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A long file at the end would leave the other processes without work.
     """
-    if os.environ.get("TEST_ONLY_DATABASE"):
-        config.hook.pytest_deselected(items=[item for item in items if not touches_database(item)])
-        items[:] = [item for item in items if touches_database(item)]
+    is_chosen = touches_database if os.environ.get("TEST_ONLY_DATABASE") else runs_on_sqlite
+    config.hook.pytest_deselected(items=[item for item in items if not is_chosen(item)])
+    items[:] = [item for item in items if is_chosen(item)]
     long_files = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: (not item.nodeid.startswith((*TOGETHER,)), item.path not in long_files))
+
+
+def runs_on_sqlite(item: pytest.Item) -> bool:
+    return connection.vendor != "sqlite" or item.get_closest_marker("postgresql") is None
 
 
 class FileScheduling(LoadScopeScheduling):

@@ -215,10 +215,9 @@ def test_what_is_counted_meanwhile_keeps_a_policy(lane: Lane, monkeypatch: pytes
     assert Charge.objects.count() == 1
 
 
+@pytest.mark.postgresql
 @pytest.mark.django_db(transaction=True)
 def test_a_policy_waits_for_a_request_that_counts_on_it(lane: Lane) -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite has one writer at a time")
     orphan = policy(max_value_per_day="9")
     SpendingLimit.objects.create(policy=orphan, name="value")
     pruning_thread = threading.Thread(target=run_and_close, args=[pruning.prune_policies])
