@@ -118,18 +118,25 @@ def _accept_unlocked(request: Request) -> Accepted | None:
     return None
 
 
-@transaction.atomic
 def _accept_locked(request: Request) -> Accepted:
-    locked, relayer, policy = lock_lane_and_read_relayer(request.relayer_id, request.token_id, request.requester)
-    request = _with_policy(request, policy)
-    if earlier := _earlier(request, relayer, locked):
-        return earlier
-    _check_state(relayer)
-    if locked is None or not _is_lane_of(locked.lane, relayer):
+    with transaction.atomic():
+        locked, relayer, policy = lock_lane_and_read_relayer(request.relayer_id, request.token_id, request.requester)
+        request = _with_policy(request, policy)
+        if earlier := _earlier(request, relayer, locked):
+            return earlier
+        _check_state(relayer)
+        if locked and _is_lane_of(locked.lane, relayer):
+            return _accept_on(locked, relayer, request)
+        # PostgreSQL may hold a lock on a lane that no longer matched, which whoever locks the relayer next waits for.
+        transaction.set_rollback(True)
+    with transaction.atomic():
         rows = Relayer.objects.select_related("signer").select_for_update(of=("self",), no_key=True)
         relayer = find_relayer(request.relayer_id, rows)
         _check_state(relayer)
-        locked = claim_lane(relayer, *account(relayer), request.requester)
+        return _accept_on(claim_lane(relayer, *account(relayer), request.requester), relayer, request)
+
+
+def _accept_on(locked: QueuedLane, relayer: Relayer, request: Request) -> Accepted:
     if locked.queue.is_close():
         locked = locked._replace(queue=queues.count(locked.lane, request.requester, lock=True))
     row, holders = _checked_row(request, relayer, locked)
