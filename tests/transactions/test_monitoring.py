@@ -312,11 +312,8 @@ def test_a_requested_price_that_nodes_refuse_is_given_up_too() -> None:
 
 
 def test_a_requested_price_below_the_market_is_given_up_after_half_an_hour() -> None:
-    outbid, fees = (
-        attempt(20 * GWEI, 0, seconds_ago=1800),
-        {"max_fee_text": str(20 * GWEI), "max_priority_fee_text": "0"},
-    )
-    given = row(nonce=NONCE, pricing="eip1559", **fees)
+    outbid = attempt(20 * GWEI, 0, seconds_ago=1800)
+    given = row(nonce=NONCE, pricing="eip1559", max_fee_text=str(20 * GWEI), max_priority_fee_text="0")
     assert blocking(given, 29.99, last=outbid) == ""
     assert blocking(given, 30, last=outbid) == (
         "It pays blocks less than the market, whose price for its speed is 12 gwei. Its client set the price, which "
