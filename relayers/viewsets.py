@@ -99,7 +99,7 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         return ManagedRelayerSerializer if self.action == "retrieve" else super().get_serializer_class()
 
     def get_throttles(self) -> list[Any]:
-        if self.action == "balance":
+        if self.action in {"create", "partial_update", "balance"}:
             return [WaitingRateThrottle()]
         return [] if self.action in {"retrieve", "status"} else super().get_throttles()
 

@@ -133,7 +133,8 @@ class RelayerWrite(HolderWrite[Relayer]):
     def _check_payer(self) -> None:
         """Raise the refusal if a new account is or was that of another relayer, or that of one that funds others."""
         row, refusal = self.row, self.given.get("payer_refusal")
-        if refusal and (self.is_new or "address" in self.columns or ("signer" in self.columns and not row.address)):
+        has_moved = self.is_new or self.columns & ACCOUNT_COLUMNS or ("signer" in self.columns and not row.address)
+        if refusal and has_moved:
             has_sent = row.address and any(each.has_sent(row.address) for each in guards.guards())
             if has_sent or row.others_with_key().exists() or guards.funding_refusals([row.pk]):
                 raise refusal

@@ -25,6 +25,8 @@ def waits_for_a_lock() -> bool:
     if connection.vendor != "postgresql":
         return True
     with connection.cursor() as cursor:
+        # Within a transaction, it would show what it showed first.
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )

@@ -186,7 +186,7 @@ class AccessTokenAdmin(ResourceAdmin):
         self._warn_of_active(request, AccessToken.objects.filter(pk__in=keys), "are still accepted")
 
     def _warn_of_active(self, request: HttpRequest, successors: QuerySet[AccessToken], text: str) -> None:
-        if active := successors.filter(states()["active"])[:MAX_FAMILY_SHOWN]:
+        if active := successors.filter(states()["active"], user__is_active=True)[:MAX_FAMILY_SHOWN]:
             self.message_user(request, f"Successors {text}: {', '.join(map(str, active))}.", messages.WARNING)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:

@@ -36,8 +36,15 @@ class TokenRateThrottle(BaseThrottle):
         return self.seconds_left
 
 
+class ChangeRateThrottle(TokenRateThrottle):
+    """Limits changes by extensions, to the rate of JSON-RPC calls but counted separately."""
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        return self.count(request, "changes", settings.RATE_LIMIT_RPC)
+
+
 class WaitingRateThrottle(TokenRateThrottle):
-    """Limits changes by extensions, and what waits for nodes or signers: as JSON-RPC calls, but counted separately."""
+    """Limits requests that wait for nodes or signers, to the rate of JSON-RPC calls but counted separately."""
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         return self.count(request, "waiting", settings.RATE_LIMIT_RPC)

@@ -20,7 +20,7 @@ from relayer_service.api.filters import ListFilter, ListFilters
 from relayer_service.api.pagination import PageRequest
 from relayer_service.api.parsers import MergePatchParser
 from relayer_service.api.serializers import shown_name
-from relayer_service.api.throttling import WaitingRateThrottle
+from relayer_service.api.throttling import ChangeRateThrottle
 from relayer_service.audit.recording import deleted, record
 from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH
 
@@ -84,7 +84,7 @@ class ResourceViewSet(GenericViewSet[Any]):
     def get_throttles(self) -> list[Any]:
         """Limit changes by extensions. The contract has no 429 for its own."""
         is_change = self.action in self.action_extensions and self.action_scopes.get(self.action) == "manage"
-        return [WaitingRateThrottle()] if is_change else super().get_throttles()
+        return [ChangeRateThrottle()] if is_change else super().get_throttles()
 
     def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """Raise `UnknownPath` for what looks like a path below a resource of an extension."""

@@ -26,7 +26,7 @@ from tests.notifications.admin_pages import staff_who_may, told
 from tests.relayer_service.jobs import run_jobs
 from tests.relayers import factories
 from tokens.models import AccessToken
-from tokens.writes import issue
+from tokens.writes import issue, rotate
 
 pytestmark = pytest.mark.django_db
 
@@ -266,6 +266,18 @@ def test_a_job_stops_when_its_token_loses_its_rights(
     assert (job.state, due()) == ("stopped", ["r-0", "r-1"] if has_begun else [])
     summary = admin_client.get(page_of(job)).context["summary"]
     assert summary.startswith(f"Stopped by {running.REVOKED} after {len(due())} of 5.")
+
+
+def test_a_job_goes_on_when_its_token_is_rotated(user: User) -> None:
+    start()
+    Job.objects.all().delete()
+    token, _ = issue(name="terraform", user=user, scopes=["manage"])
+    selection = Selection.from_queryset(Relayer.objects.all())
+    job = running.start("check_relayers", selection, token.name, token_key=token.key)
+    rotate(token.pk, timedelta())
+    run_jobs()
+    job.refresh_from_db()
+    assert job.state == "finished"
 
 
 @pytest.mark.parametrize("loss", ["active", "permission"])

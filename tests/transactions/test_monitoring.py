@@ -316,8 +316,8 @@ def test_a_requested_price_below_the_market_is_given_up_after_half_an_hour() -> 
     given = row(nonce=NONCE, pricing="eip1559", max_fee_text=str(20 * GWEI), max_priority_fee_text="0")
     assert blocking(given, 29.99, last=outbid) == ""
     assert blocking(given, 30, last=outbid) == (
-        "It pays blocks less than the market, whose price for its speed is 12 gwei. Its client set the price, which "
-        "is not raised. It has held up other transactions for 30 minutes."
+        "It pays blocks less than the market, whose price is 12 gwei. Its client set the price, which is not raised. "
+        "It has held up other transactions for 30 minutes."
     )
     # At the price of the market, something else keeps it from being mined.
     enough = attempt(24 * GWEI, TIP, seconds_ago=1800, broadcasts=9)

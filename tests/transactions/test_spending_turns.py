@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
 
+from chain.gas_estimate import GasEstimate
 from relayers.models import Relayer
+from spending.models import SpendingLimit
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from tests.transactions.engines import Killed, at_step, kill, let_time_pass
 from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.lab import Lab
-from tests.transactions.lane_values import GWEI, NOW, attempt, found, network, row
+from tests.transactions.lane_values import GWEI, NOW, account, attempt, found, network, row
 from tests.transactions.limits import limit_relayer, policy, used
 from tests.transactions.single_turns import take_turn
 from transactions import actions
-from transactions.lanes import leasing
-from transactions.lanes.monitoring import Bump, review_price
+from transactions.lanes import leasing, planning
+from transactions.lanes.monitoring import Bump, blocking_reason, review_price
+from transactions.lanes.planning import Wait
+from transactions.lanes.pricing import bumped
+from transactions.lanes.simulation import NOOP_GAS
 from transactions.models import Charge, Lane, Transaction
 from transactions.settlement.watching import look
-from transactions.spending.budgets import GasBudget
+from transactions.spending.budgets import Budget, GasBudget
+from transactions.spending.windows import OPEN_HOUR
 
 
 @pytest.fixture
@@ -143,6 +151,39 @@ def test_a_bump_stops_at_the_limit_of_gas() -> None:
         "Its price of 20 gwei is not raised, because of the relayer's max_gas_cost_per_day, of which "
         "21000000000000 wei are left in 24 hours."
     )
+
+
+def test_an_unknown_gas_of_a_no_op_neither_fails_nor_expires_a_row() -> None:
+    unknown = {**found(base_fee=40 * GWEI), NOOP_GAS: GasEstimate(10**12)}
+    enough = GasBudget(10**30, "the relayer's max_gas_cost_per_day")
+    budget = Mock(spec=Budget, **{"refusal.return_value": "", "gas_budget.return_value": enough})
+    (decision,) = planning.plan(network(), {}, [row()], unknown, account(), budget)
+    assert isinstance(decision, Wait)
+    assert decision.reason == "The gas of a no-op is unknown."
+    last = attempt(20 * GWEI, 2 * GWEI, seconds_ago=600)
+    bump = review_price(network(), {}, row(nonce=0), [last], unknown, 10**24, NOW, enough)
+    assert bump is not None
+    assert bump.reason.endswith("because of the relayer's max_gas_cost_per_day: the gas of a no-op is unknown.")
+    assert blocking_reason(row(nonce=0), last, bump, True, NOW - timedelta(hours=1), NOW) == ""
+
+
+@pytest.mark.django_db
+def test_a_price_is_not_raised_if_too_little_was_reserved_for_a_no_op(relayer: Relayer, lane: Lane) -> None:
+    """Earlier releases reserved what the transaction costs alone."""
+    limit_relayer(relayer, max_gas_cost_per_day=str(10**18))
+    sent = request(lane)
+    take_turn(lane)
+    last = Transaction.objects.select_related("last_attempt").get(pk=sent.pk).last_attempt
+    assert last is not None
+    cost = int(last.max_cost_text) - 1
+    Charge.objects.update(amount_text=str(cost), reserved_text=str(cost))
+    SpendingLimit.objects.update(hours={str(OPEN_HOUR): str(cost)})
+    limit_relayer(relayer, max_gas_cost_per_day=str(cost * 6 // 5))
+    prices = {"max_fee_per_gas": last.max_fee_text, "max_priority_fee_per_gas": last.max_priority_fee_text}
+    actions.speed_up(sent.pk, {name: bumped(int(text)) for name, text in prices.items()}, by="a client")
+    take_turn(lane)
+    assert state(sent) == ("submitted", 0, "Its price is not raised, because of the relayer's max_gas_cost_per_day.")
+    assert sent.attempts.count() == 1
 
 
 LOW_FEES = {"pricing": "eip1559", "speed": "", "max_fee_text": str(GWEI), "max_priority_fee_text": "0"}

@@ -169,19 +169,24 @@ class Drafting:
         block = max(believed, routing.head_block(work.lane) or 0)
         return routing.private_since(purpose, row, relayer.policies, attempts, block, relayer.private_fallback_blocks)
 
-    def _bump(self, row: Transaction, attempts: Sequence[Attempt], prices: Prices) -> Unsigned:
+    def _bump(self, row: Transaction, attempts: Sequence[Attempt], prices: Prices) -> Unsigned | None:
         last = attempts[-1]
         if last.purpose in NOOPS:
             draft, purpose = self._empty_draft(last.nonce, last.gas_limit, prices), Attempt.Purpose(last.purpose)
         else:
             draft, purpose = self._draft(row, last.nonce, last.gas_limit, prices), Attempt.Purpose.BUMP
         cost, extra, price = pricing.cost_after(last, prices), 0, pricing.maximum(prices)
-        if last.purpose not in NOOPS and self._gas_budget(row):
+        budget, gas_budget = self._work.budget, self._gas_budget(row)
+        if budget and gas_budget and last.purpose not in NOOPS:
             # Whatever the market is now: without a bump, a no-op would have to pay it.
             gas = monitoring.noop_gas(self._work.network, self._found)
             extra = max(0, gas * pricing.bumped(price) - last.gas_limit * price)
-        if self._work.budget:
-            self._work.budget.spend_gas(row, cost - draft.value + extra)
+            if budget.exceeds_gas(row, cost - draft.value + extra):
+                # Less was reserved for the attempt before than a no-op costs now.
+                self._result.reasons[row.pk] = row, f"Its price is not raised, because of {gas_budget.words}."
+                return None
+        if budget:
+            budget.spend_gas(row, cost - draft.value + extra)
         since = self._private_since(row, purpose, attempts)
         return Unsigned(row, purpose, draft, cost, since, extra)
 

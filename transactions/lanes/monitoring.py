@@ -46,8 +46,8 @@ class Bump:
 
     prices: Prices | None
     reason: str = ""
-    # The ceiling that does not allow it, for metrics: "gas_price_cap", "requested", "market", "network", "balance" or
-    # "spending".
+    # The ceiling that does not allow it, for metrics: "gas_price_cap", "requested", "market", "network", "balance",
+    # "spending" or "no-op".
     ceiling: str = ""
     # How long a row may hold up others at the price before; None if another price would not help.
     patience: timedelta | None = field(default=None, compare=False)
@@ -167,7 +167,7 @@ def _cause(network: Network, last: Attempt, old: Prices, market: MarketPrice, is
     if waited >= patience / 2 and (reason := _unminable(last, old, market)):
         return reason
     if _is_outbid(old, market) and waited >= patience:
-        return f"It pays blocks less than the market, whose price for its speed is {gwei(market.current)}."
+        return f"It pays blocks less than the market, whose price is {gwei(market.current)}."
     if is_next and last.broadcasts > FUTILE_REBROADCASTS and waited >= 3 * patience:
         return FUTILE
     return ""
@@ -215,8 +215,8 @@ def _gas_ceiling(network: Network, found: Mapping[str, Any], last: Attempt, old:
     try:
         # As above, what the last attempt can cost is counted already; or a no-op, a bump above it and rounded up.
         gas = max(last.gas_limit, pricing.bumped(noop_gas(network, found)))
-    except ChainFault as fault:
-        return Ceiling("spending", 0, f"{budget.words}: {fault}")
+    except ChainFault:
+        return Ceiling("no-op", 0, f"{budget.words}: the gas of a no-op is unknown")
     price = maximum(old) + budget.left // gas - 1 if last.gas_limit else 0
     return Ceiling("spending", price, f"{budget.words}, of which {max(budget.left, 0)} wei are left in 24 hours")
 
@@ -273,7 +273,7 @@ def blocking_reason(
 ) -> str:
     """Return the reason to expire a row that holds up the others of its lane, or "".
 
-    Either its price is too low, and its client or a spending limit does not allow to raise it, or its replacement
+    Either its price is too low, and its client or a spending limit does not allow raising it, or its replacement
     cannot be signed, and the payload before may not leave any more. `head_since` is since when it is the next one to
     be mined.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chain import limits
-from chain.errors import ChainFault, ExecutionReverted
+from chain.errors import ChainFault, ExecutionReverted, InsufficientData
 from chain.fee_models import KINDS
 from chain.gas_price import FeeRules
 from chain.networks import Network
@@ -242,7 +242,11 @@ class _Planner:
     def _noop_extra(self, row: Transaction, gas_limit: int, prices: Prices) -> int:
         if self.budget is None or self.budget.gas_budget(row) is None:
             return 0
-        noop_gas, noop_prices = monitoring.price_noop(self.network, self.policies, [], self.found, prices)
+        try:
+            noop_gas, noop_prices = monitoring.price_noop(self.network, self.policies, [], self.found, prices)
+        except ChainFault:
+            # Its own fault would count as one of the row.
+            raise InsufficientData("The gas of a no-op is unknown.") from None
         return max(0, noop_gas * maximum(noop_prices) - gas_limit * maximum(prices))
 
     def _gas_limit(self, row: Transaction, transaction: Payload) -> int:

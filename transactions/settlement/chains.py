@@ -21,7 +21,7 @@ from transactions.settlement.reading import ChainView
 
 logger = logging.getLogger(__name__)
 
-# The network of a local development node, such as Hardhat and Anvil.
+# The network of a local development node, such as Hardhat or Anvil.
 DEVELOPMENT = "hardhat"
 REPLACED = "The nodes have another first block. If this is intended: manage.py release_lanes --new-chain"
 # The anchor is written now and then: any final block will do.

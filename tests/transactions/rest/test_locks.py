@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -68,3 +68,37 @@ def test_a_request_that_waits_for_a_change_of_the_relayer_obeys_it(
     thread.join()
     assert [(answer.status, answer.body) for answer in answers] == [(status, body)]
     assert not Transaction.objects.exists()
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_request_on_a_lane_that_was_taken_away_does_not_keep_it_locked(sender: Api) -> None:
+    """It goes on to lock the relayer, whose lock another one may have that waits for the lane."""
+    relayer = factories.relayer()
+    lane, answers, taken, seen = lanes.lane(relayer), list[Answer](), Event(), Event()
+
+    def take_away() -> None:
+        with transaction.atomic():
+            Lane.objects.update(relayer=None)
+            taken.set()
+            seen.wait()
+        connections.close_all()
+
+    def send() -> None:
+        answers.append(sender.post(PATH, TRANSFER))
+        connections.close_all()
+
+    taking, sending = Thread(target=take_away, daemon=True), Thread(target=send, daemon=True)
+    with transaction.atomic():
+        Relayer.objects.select_for_update(no_key=True).get(pk=relayer.pk)
+        taking.start()
+        taken.wait()
+        sending.start()
+        wait_until(waits_for_a_lock)
+        seen.set()
+        taking.join()
+        # The request waits for the relayer by now.
+        wait_until(waits_for_a_lock)
+        Lane.objects.select_for_update(nowait=True).get(pk=lane.pk)
+    sending.join()
+    assert [answer.status for answer in answers] == [200]
