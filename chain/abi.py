@@ -18,7 +18,8 @@ ABIType = Any
 
 FUNCTION = re.compile(r"(?:function\s+)?(?P<name>[A-Za-z_$][\w$]*)\s*\((?P<types>.*)\)\s*", re.A | re.S)
 # What follows the parameters in Solidity, such as `external view returns (bool)`.
-AFTERWARDS = re.compile(r"\)\s*(?:external|public|payable|view|pure|returns\s*\(.*\)|;|\s)+$", re.A | re.S)
+AFTERWARDS = re.compile(r"\)(?:external|public|payable|view|pure|;|\s)*+(?:returns\s*+\(.*\)[\s;]*+)?+$", re.A | re.S)
+MAX_LENGTH = 1_000
 INTEGER = re.compile(r"-?[0-9]{1,78}|0[xX][0-9a-fA-F]{1,64}", re.A)
 BYTES = re.compile(r"0[xX](?:[0-9a-fA-F]{2})*", re.A)
 BOOLEANS = {"true": True, "false": False}
@@ -47,7 +48,7 @@ def encode_call(function: str, arguments: str) -> bytes:
 
 def parse_function(text: str) -> tuple[str, list[ABIType]]:
     """Return the name and parameter types of a function, which may be written as in Solidity, with names."""
-    match = FUNCTION.fullmatch(AFTERWARDS.sub(")", text.strip()))
+    match = FUNCTION.fullmatch(AFTERWARDS.sub(")", text.strip())) if len(text) <= MAX_LENGTH else None
     if match is None:
         raise InvalidCall("function", f"Enter a function with its parameter types, for example {EXAMPLE}.")
     return match["name"], [_type(each) for each in _split(match["types"])]

@@ -40,7 +40,7 @@ TOP_UP_FIELDS = {
 }
 # The permission to set one, besides that to change relayers.
 FUNDING = "transactions.add_transaction"
-OTHERS_PAY = f"Another relayer has or had this key, or is funded by this relayer: requires the permission {FUNDING}."
+OTHERS_PAY = f"Requires the permission {FUNDING}, for a key that another relayer has or had, or funds, and for nodes."
 UNREADABLE = "The stored URLs cannot be decrypted: {}. URLs entered here replace them."
 
 

@@ -13,7 +13,6 @@ from notifications.models import Notification
 from relayer_service import extensions
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.evm import EvmAddressField
-from relayer_service.api.exceptions import Forbidden
 from relayer_service.api.filters import filter_serializer
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import (
@@ -56,7 +55,6 @@ PRIVATE_NODES = "Nodes that transactions are sent to alone with the policy `priv
 FALLBACK_BLOCKS = "Blocks without being mined after which private transactions go to public nodes; unset: never."
 # Fields that the rules of networks compare.
 NETWORK_FIELDS = {"network", "chain_id", "custom_rpc_urls"}
-NO_TOP_UP = "A token with spending rules cannot set a top-up: it would not count on them"
 
 
 class DisabledReasonSerializer(ResourceSerializer):
@@ -255,9 +253,6 @@ class FundedMixin(serializers.Serializer[Any]):
             return refusal
         if not token.has_scope("send"):
             raise InsufficientScope("send")
-        if token.has_spending_rules():
-            # The funding relayer would send without them, to an account whose key the holder may have.
-            raise Forbidden(NO_TOP_UP)
         funding = Relayer.objects.filter(identifier=values["funding_relayer_id"]).first()
         if funding is None:
             raise ValidationError({"top_up": {"funding_relayer_id": [UNKNOWN]}}, ErrorCode.DOES_NOT_EXIST)

@@ -76,8 +76,7 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
     )
     limited_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "send")
     fields_within_relayers = {"partial_update": {"name", "paused", "policies", "private_fallback_blocks"}, **OF_JOBS}
-    # A top-up can only be removed: see `FundedMixin`.
-    fields_within_rules = {"partial_update": {"name", "paused", "notification_id", "top_up"}, **OF_JOBS}
+    fields_within_rules = {"partial_update": {"name", "paused", "notification_id"}, **OF_JOBS}
     action_errors = {
         "balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: connection failed."},
         "pause": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},

@@ -119,7 +119,6 @@ class RelayerWrite(HolderWrite[Relayer]):
             self.warnings.append(("network", closed()[row.network]))
         self._note_changes()
         self.check_guards()
-        self._check_payer()
 
     def check_guards(self) -> None:
         """Check that nothing in progress depends on the account or signer that would change."""
@@ -131,9 +130,14 @@ class RelayerWrite(HolderWrite[Relayer]):
             raise ValidationError({"network": reasons[self.row.pk]})
 
     def _check_payer(self) -> None:
-        """Raise the refusal if a new account is or was that of another relayer, or that of one that funds others."""
+        """Raise the refusal if a new account is or was that of another relayer, or that of one that funds others.
+
+        Also if a relayer gets other nodes: what they report decides what is sent again.
+        """
         row, refusal = self.row, self.given.get("payer_refusal")
         has_moved = self.is_new or self.columns & ACCOUNT_COLUMNS or ("signer" in self.columns and not row.address)
+        if refusal and self.columns & MASKED_COLUMNS.keys():
+            raise refusal
         if refusal and has_moved:
             has_sent = row.address and any(each.has_sent(row.address) for each in guards.guards())
             if has_sent or row.others_with_key().exists() or guards.funding_refusals([row.pk]):
@@ -163,7 +167,8 @@ class RelayerWrite(HolderWrite[Relayer]):
         self.row.address = address
 
     def check_nodes(self) -> None:
-        """Check that its own nodes are on the relayer's chain, if that may have changed; this calls the nodes."""
+        """Check who changes its nodes, and that they are on its chain, if that may have changed; this calls them."""
+        self._check_payer()
         if not (self.is_new or NODE_FIELDS & self.given.keys()):
             return
         faults, expected = {}, self.row.expected_chain_id

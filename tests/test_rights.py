@@ -110,7 +110,7 @@ CELLS = [
     (RELAYERS, "sign, rotate", "", "list relayers"),
     (RELAYERS, "manage", "replace signer, remove top-up", "set top-up"),
     (RELAYERS, "manage with allowed_relayers", "pause, remove policies", "pause another, replace webhook"),
-    (RELAYERS, "manage with spending rules", "replace webhook, remove top-up, pause another", "replace signer"),
+    (RELAYERS, "manage with spending rules", "replace webhook, pause another", "replace signer"),
     (RELAYERS, "manage and send", "replace signer, set top-up", "read node URL"),
     (RELAYERS, "Operator", "pause, take node out", "replace signer"),
     (RELAYERS, "Manager, Owner, superuser", "replace signer", "read node URL"),

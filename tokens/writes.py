@@ -15,6 +15,8 @@ from tokens.models import WITH_PREDECESSOR, AccessToken, lock_family
 
 # The fields that a replacement copies. With the spending policy, it has the rules and what was spent of their limits.
 KEPT = ("name", "user", "allowed_networks", "scopes", "allowed_relayers", "spending")
+# A family is locked and revoked in one statement, which has a maximum of parameters.
+MAX_FAMILY = 10_000
 # How long the old token is accepted after a rotation.
 DEFAULT_OVERLAP = timedelta(days=1)
 MAX_OVERLAP = timedelta(days=7)
@@ -108,6 +110,8 @@ def rotate(token_id: int, overlap: timedelta = DEFAULT_OVERLAP, lifetime: timede
             raise NotRotatable(f"the token is {token.state if token else 'deleted'}: issue a new one")
         if token.replaced_at:
             raise AlreadyRotated("the token was already replaced: rotate its replacement")
+        if AccessToken.objects.filter(family=token.family_key)[:MAX_FAMILY].count() == MAX_FAMILY:
+            raise NotRotatable(f"the token was rotated {MAX_FAMILY:,} times: issue a new one")
         now = timezone.now()
         write = AccessTokenWrite(token)
         kept = {name: getattr(token, name) for name in KEPT}

@@ -8,6 +8,7 @@ from eth_abi.abi import decode
 from chain.abi import InvalidCall, encode_call
 
 ADDRESS = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+NO_FUNCTION = "Enter a function with its parameter types, for example transfer(address,uint256)."
 TRANSFER = f"a9059cbb{'0' * 24}{ADDRESS[2:].lower()}{5:064x}"
 
 
@@ -19,6 +20,7 @@ TRANSFER = f"a9059cbb{'0' * 24}{ADDRESS[2:].lower()}{5:064x}"
         ("transfer(address,uint)", f'["{ADDRESS}", 5]'),
         ("transfer(address,uint256)", f'[\n"{ADDRESS.lower()}",\n"5"\n]'),
         ("function transfer(address to, uint256 amount) external returns (bool);", f"{ADDRESS}\n5"),
+        ("transfer(address,uint256) public returns ((uint8,bool) a, bool b)", f"{ADDRESS}\n5"),
     ],
 )
 def test_a_call_is_encoded_however_it_is_written(function: str, arguments: str) -> None:
@@ -79,6 +81,8 @@ def test_names_and_locations_of_parameters_are_left_out() -> None:
             "f(bytes)", "0x1", "arguments",
             "Argument 1 (bytes): 0x and an even number of hexadecimal digits are required.",
         ),
+        ("f()" + "returns()" * 60 + "!", "", "function", NO_FUNCTION),
+        ("f(" + "uint8," * 200 + "uint8)", "", "function", NO_FUNCTION),
         ("f(string[])", "[1]", "arguments", "Argument 1 (string[]): text is required."),
         ("f(uint8[])", "1", "arguments", "Argument 1 (uint8[]): a JSON array is required."),
         ("f(uint8[2])", "[1]", "arguments", "Not valid for f(uint8[2])."),

@@ -19,7 +19,7 @@ from spending.models import SpendingPolicy
 from tests.api import Api
 from tests.concurrency import in_threads, wait_until, waits_for_a_lock
 from tests.contract import bodies
-from tokens import credentials
+from tokens import credentials, writes
 from tokens.models import AccessToken
 from tokens.writes import AccessTokenWrite, NotRotatable, issue, rotate
 
@@ -123,6 +123,15 @@ def test_a_token_and_its_successors_rotate_at_one_rate(user: User, settings: Any
     assert (answer.status, answer.body) == (429, bodies.failure("Too Many Requests"))
     assert answer.headers["error-code"] == "throttled"
     assert (len(tokens()), Api(other).post(PATH).status) == (4, 201)
+
+
+def test_a_token_is_not_rotated_without_end(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A family is locked and revoked at once."""
+    monkeypatch.setattr(writes, "MAX_FAMILY", 2)
+    token, _ = issue(name="ci", user=user, scopes=SCOPES)
+    successor = rotate(token.pk).new
+    with pytest.raises(NotRotatable, match="the token was rotated 2 times: issue a new one"):
+        rotate(successor.pk)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,6 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from relayer_service.models import Job
+from relayers.account import Answers
 from relayers.models import Relayer
 from signers.models import Signer
 from spending.models import SpendingPolicy
@@ -40,7 +41,7 @@ REFUSED = "A token with {} cannot change this. It can set: {}"
 NOT_OF_RELAYERS = REFUSED.format("`allowed_relayers`", "nothing")
 NOT_FIELDS = REFUSED.format("`allowed_relayers`", "name, paused, policies, private_fallback_blocks")
 NOT_WITH_RULES = REFUSED.format("spending rules", "nothing")
-NOT_FIELDS_WITH_RULES = REFUSED.format("spending rules", "name, notification_id, paused, top_up")
+NOT_FIELDS_WITH_RULES = REFUSED.format("spending rules", "name, notification_id, paused")
 
 
 @pytest.fixture
@@ -182,7 +183,7 @@ def test_with_rules_webhooks_can_be_managed(ruled: Api, operation: tuple[str, st
 
 
 def test_with_rules_it_names_and_pauses_relayers(ruled: Api) -> None:
-    answer = ruled.patch(PATH, {"name": "Mine", "paused": True, "notification_id": None, "top_up": None})
+    answer = ruled.patch(PATH, {"name": "Mine", "paused": True, "notification_id": None})
     assert (answer.status, answer.body["data"]["name"], paused()) == (200, "Mine", ["relayer-1"])
     assert ruled.post("/api/v1/relayers/resume", {"filter": {}}).body["data"]["total"] == 3
 
@@ -198,6 +199,7 @@ def test_with_rules_it_names_and_pauses_relayers(ruled: Api) -> None:
         {"policies": {"whitelist_receivers": None}},
         {"allow_signing": ["messages"]},
         {"spending_rules": None},
+        {"top_up": None},
     ],
     ids=lambda field: next(iter(field)),
 )
@@ -281,6 +283,21 @@ def test_without_send_a_fresh_key_can_be_assigned(user: User, settings: Any, tre
     settings.EXTENSIONS = ["lifecycle", "transactions"]
     # The second would share it with the first.
     assert assign(user, "fresh", "manage") == [(200, None), needs("send")[1]]
+
+
+@pytest.mark.parametrize("name", ["custom_rpc_urls", "private_rpc_urls"])
+def test_without_send_no_relayer_gets_other_nodes(
+    user: User, settings: Any, treasury: Relayer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes that lie would have it pay again, or release what counts on limits."""
+    settings.EXTENSIONS = ["lifecycle", "transactions"]
+    monkeypatch.setattr(Answers, "chain_ids", lambda self, urls: [11155111] * len(urls))
+    manager, sender = (Api(issue(name="t", user=user, scopes=each)[1]) for each in (["manage"], ["manage", "send"]))
+    answers = [each.patch("/api/v1/relayers/small", {name: NODES}) for each in (manager, sender)]
+    assert [(answer.status, answer.headers.get("www-authenticate")) for answer in answers] == [
+        needs("send")[0],
+        (200, None),
+    ]
 
 
 def test_without_send_the_account_that_funds_others_stays(user: User, settings: Any, treasury: Relayer) -> None:

@@ -16,6 +16,7 @@ from tests import processes
 from tests.chaos.cases import TOP_UP_POINTS
 from tests.concurrency import PATIENCE_SECONDS, in_threads
 from tests.relayers import factories
+from tests.transactions import factories as lane_factories
 from tests.transactions.funding import ETH, FUNDS, Funded, let_top_ups_age
 from tests.transactions.limits import limit_relayer
 from tests.transactions.mempool import MempoolChain
@@ -159,6 +160,27 @@ def test_a_reorg_of_a_top_up_does_not_double_it(funded: Funded, depth: int) -> N
 
     assert funded.states() == [("succeeded", 3)]
     assert (funded.received(), funded.balance()) == (3 * ETH, 3 * ETH)
+
+
+def test_a_failed_one_that_was_signed_counts_until_a_second_node_reports_it_too(funded: Funded) -> None:
+    """A node that lies would otherwise have it paid again and again."""
+    for nonce in range(2):
+        funded.sweep()
+        Transaction.objects.filter(status=Status.PENDING).update(status=Status.FAILED)
+        funded.sweep()
+        funded.chain.block()
+        funded.sweep()
+        row = Transaction.objects.latest("sequence")
+        row.nonce = nonce
+        lane_factories.attempt(row)
+        let_top_ups_age(minutes=5)
+    funded.sweep()
+    assert funded.states() == [("failed", 3), ("failed", 3), ("blocked", 3)]
+    Transaction.objects.update(corroborated_at=database_now())
+    let_top_ups_age(minutes=5)
+    funded.chain.block()
+    funded.sweep()
+    assert funded.states()[-1] == ("open", 3)
 
 
 def test_a_failed_one_is_tried_again_later(funded: Funded) -> None:

@@ -36,7 +36,7 @@ UNCLAIMED = (
     "A transaction with this payload was found on the chain after the database may have lost commits: {}. "
     "Staff must decide whether it is this request, on its page in the admin or with manage.py resolve_claims."
 )
-UNPROVEN = "one node reports {}, without a signature of the account for this chain: a second one must have it, too."
+UNPROVEN = "it is reported to be {}, which has no signature of the account for this chain."
 UNCORROBORATED = "before it is queued again, a second node must have the transaction that used it, too: {}."
 
 
@@ -48,11 +48,12 @@ class ChangedMeanwhile(Exception):
     """A row changed after it was read. The transaction is rolled back; the next look tries again."""
 
 
-def settle(lane: Lane, used: UsedNonce, receipt: Receipt, agreed: bool | None) -> bool:
+def settle(lane: Lane, used: UsedNonce, receipt: Receipt, agreed: bool | None, *, is_rollup: bool) -> bool:
     """Assign a used nonce to a row, with the lane locked; return False if a row explains it already.
 
     First the row that has the nonce, if it requests exactly this transaction; then the oldest one without a nonce that
     does; else it is external. `agreed` is whether a second node has the transaction, None if the relayer has one node.
+    If a row has the nonce, that is enough on rollups alone: deposits have no signature, which would prove it.
     """
     owner = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce=used.nonce).first()
     if owner is None and used.nonce != lane.next_nonce:
@@ -61,7 +62,8 @@ def settle(lane: Lane, used: UsedNonce, receipt: Receipt, agreed: bool | None) -
         return False
     # Of a nonce that no row has, no payload was signed: staff may have accepted its use.
     is_accepted = owner is None and used.nonce < (lane.accepted_below or 0)
-    if not (used.is_proven or agreed or is_accepted):
+    is_agreed = agreed and (owner is None or is_rollup)
+    if not (used.is_proven or is_agreed or is_accepted):
         raise NotBelieved(UNPROVEN.format(used.hash))
     version = None if owner is None else _own_version(owner, used)
     if owner is not None and version is None and agreed is False:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from chain.networks import NetworkKind
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.databases import release_connection
@@ -75,7 +76,8 @@ def _identify(reader: NodeReader, lane: Lane, nonce: int, final_block: int) -> b
         try:
             # A savepoint: nothing is written if a row changed meanwhile.
             with transaction.atomic():
-                return adoption.settle(locked, result.found, receipt, agreed)
+                is_rollup = reader.network.kind != NetworkKind.NONE
+                return adoption.settle(locked, result.found, receipt, agreed, is_rollup=is_rollup)
         except adoption.ChangedMeanwhile:
             return False
         except adoption.NotBelieved as doubt:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from rest_framework.exceptions import APIException
 
 from chain.networks import networks
@@ -150,7 +151,9 @@ def _obstacle(shortage: Shortage, quote: Quote, now: datetime) -> str:
         # Nobody may have the key of its address.
         return mismatches[relayer.pk]
     day = TopUp.objects.filter(relayer=relayer, created_at__gt=now - rules.DAY)
-    sent = day.filter(state__in=[State.OPEN, State.SUCCEEDED]).values_list("amount_text", flat=True)
+    # What one node alone reports to have failed may have been paid.
+    in_doubt = Q(state=State.FAILED, transaction__last_attempt__isnull=False, transaction__corroborated_at=None)
+    sent = day.filter(Q(state__in=[State.OPEN, State.SUCCEEDED]) | in_doubt).values_list("amount_text", flat=True)
     return (
         rules.limit_fault(shortage.amounts, shortage.amount, [*map(int, sent)], network)
         or quote.fault
