@@ -281,13 +281,11 @@ def blocking_reason(
         return ""
     if row.requested_action == Transaction.Action.REPLACE:
         waited = now - max(head_since, row.due_at) >= BLOCKING_PATIENCE
-        reason = f"Its replacement could not be signed for {_minutes(BLOCKING_PATIENCE)}, and holds up others."
+        reason = (
+            f"Its replacement could not be signed for {BLOCKING_PATIENCE.seconds // 60} minutes, and holds up others."
+        )
         return reason if waited else ""
     if row.requested_action or bump is None or bump.patience is None or bump.ceiling not in OWN_CEILINGS:
         return ""
-    reason = f"{bump.reason} It has held up other transactions for {_minutes(bump.patience)}."
+    reason = f"{bump.reason} It has held up other transactions for {bump.patience.seconds // 60} minutes."
     return reason if now - head_since >= bump.patience else ""
-
-
-def _minutes(patience: timedelta) -> str:
-    return f"{patience // timedelta(minutes=1)} minutes"
