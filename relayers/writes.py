@@ -130,13 +130,11 @@ class RelayerWrite(HolderWrite[Relayer]):
             raise ValidationError({"network": reasons[self.row.pk]})
 
     def _check_payer(self) -> None:
-        """Raise the refusal if a new account is or was that of another relayer, or that of one that funds others.
-
-        Also if a relayer gets other nodes: what they report decides what is sent again.
-        """
+        """Raise the refusal for other nodes, or for an account that is or was another relayer's, or that funds others."""
         row, refusal = self.row, self.given.get("payer_refusal")
         has_moved = self.is_new or self.columns & ACCOUNT_COLUMNS or ("signer" in self.columns and not row.address)
         if refusal and self.columns & MASKED_COLUMNS.keys():
+            # What nodes report decides what is sent again.
             raise refusal
         if refusal and has_moved:
             has_sent = row.address and any(each.has_sent(row.address) for each in guards.guards())

@@ -122,10 +122,7 @@ class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
 
 
 def is_revoked(key: str) -> bool:
-    """Return whether the token with this key, or its user, is no longer active, or it lost the scope `manage`.
-
-    One that expired after its rotation is not revoked.
-    """
+    """Return whether a token or its user is no longer active, unless it was rotated, or it lost the scope `manage`."""
     active = states()["active"] | models.Q(enabled=True, replaced_at__isnull=False)
     token = AccessToken.objects.filter(active, key=key, user__is_active=True).first()
     return token is None or not token.has_scope(scopes.Scope.MANAGE)
