@@ -130,7 +130,7 @@ class RelayerWrite(HolderWrite[Relayer]):
             raise ValidationError({"network": reasons[self.row.pk]})
 
     def _check_payer(self) -> None:
-        """Raise the refusal for other nodes, or for an account that is or was another relayer's, or that funds others."""
+        """Raise the refusal for other nodes, or an account that is or was another relayer's, or that funds others."""
         row, refusal = self.row, self.given.get("payer_refusal")
         has_moved = self.is_new or self.columns & ACCOUNT_COLUMNS or ("signer" in self.columns and not row.address)
         if refusal and self.columns & MASKED_COLUMNS.keys():
