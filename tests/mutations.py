@@ -990,8 +990,8 @@ MUTATIONS: dict[int, Mutation] = {
     170: Mutation(
         "An invented transaction has a payload signed for a second nonce.",
         "transactions/settlement/adoption.py",
-        "if not (used.is_proven or agreed or is_accepted):",
-        "if not (used.hash or agreed or is_accepted):",
+        "if not (used.is_proven or is_agreed or is_accepted):",
+        "if not (used.hash or is_agreed or is_accepted):",
         ("tests/transactions/test_identifying.py",),
     ),
     171: Mutation(
