@@ -115,7 +115,7 @@ def rotate(token_id: int, overlap: timedelta = DEFAULT_OVERLAP, lifetime: timede
         now = timezone.now()
         write = AccessTokenWrite(token)
         kept = {name: getattr(token, name) for name in KEPT}
-        family = token.family or token.key
+        family = token.family_key
         issued, text = issue(expires_at=now + lifetime if lifetime else token.expires_at, family=family, **kept)
         expires_at = min(now + overlap, token.expires_at or now + overlap)
         write.set({"expires_at": expires_at, "replaced_at": now, "family": family})

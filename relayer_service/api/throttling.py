@@ -36,18 +36,19 @@ class TokenRateThrottle(BaseThrottle):
         return self.seconds_left
 
 
-class ChangeRateThrottle(TokenRateThrottle):
-    """Limits changes by extensions, to the rate of JSON-RPC calls but counted separately."""
-
-    def allow_request(self, request: Request, view: APIView) -> bool:
-        return self.count(request, "changes", settings.RATE_LIMIT_RPC)
-
-
 class WaitingRateThrottle(TokenRateThrottle):
     """Limits requests that wait for nodes or signers, to the rate of JSON-RPC calls but counted separately."""
 
+    group = "waiting"
+
     def allow_request(self, request: Request, view: APIView) -> bool:
-        return self.count(request, "waiting", settings.RATE_LIMIT_RPC)
+        return self.count(request, self.group, settings.RATE_LIMIT_RPC)
+
+
+class ChangeRateThrottle(WaitingRateThrottle):
+    """Limits changes by extensions, to the same rate but counted separately."""
+
+    group = "changes"
 
 
 class SendRateThrottle(TokenRateThrottle):

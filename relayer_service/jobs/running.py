@@ -80,10 +80,10 @@ def stop(job: Job, actor: str) -> None:
 def run_job(pk: int) -> None:
     """Run a job for a few seconds, unless another worker does."""
     for job in Job.objects.filter(pk=pk).claim(1, LEASE):
-        user = get_user_model().objects.filter(username=job.actor).first()
+        users = get_user_model().objects.filter(username=job.actor)
         if job.token_key and import_string(settings.REVOCATION_CHECK)(job.token_key):
             stop(job, REVOKED)
-        elif not job.token_key and user and not user.has_perm(kind(job.kind).permission):
+        elif not job.token_key and not all(user.has_perm(kind(job.kind).permission) for user in users):
             stop(job, NOT_PERMITTED)
         try:
             by = ActorKind.TOKEN if job.token_key else ActorKind.USER
