@@ -182,8 +182,9 @@ def main(arguments: list[str]) -> int:
     allow_connections(MAX_CONNECTIONS)
     # Children inherit the parent's handler, which would lose a signal that arrives before they install their own.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+    server = WebServer(arguments[0] if arguments else "relayer_service.rsgi:application", listener)
     try:
-        WebServer(arguments[0] if arguments else "relayer_service.rsgi:application", listener).serve(target_loader=load)
+        server.serve(target_loader=load)
     except SystemExit:
         print("The web processes keep failing: stopping. See the errors above.", file=sys.stderr)
         return 1

@@ -215,7 +215,7 @@ class TurnTakingThread(WorkerThread):
             # Queued by a newer release, before a rollback or in an upgrade. Its row stays due, and its sweep finds it.
             if str(error) not in self.unknown_tasks:
                 self.unknown_tasks.add(str(error))
-                logger.warning("Skipped a task of another release: %s. Its work waits for that release", error)
+                logger.warning("Skipped a task of another release: %s", error)
             return None
         except Exception:
             logger.exception("Cannot read the next task from the queue")

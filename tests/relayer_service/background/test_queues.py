@@ -161,14 +161,11 @@ def test_tasks_of_a_newer_release_cost_one_warning_and_no_pause(
     thread = tasks.TurnTakingThread(tasks.queue, stop, 0, 0, 1)
     found = [thread._next_task() for _ in range(3)]
     assert [task and task.name for task in found] == [None, None, "record_use"]
-    warnings = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert warnings == [
-        (
-            "WARNING",
-            "Skipped a task of another release: tokens.tasks.of_a_newer_release not found in TaskRegistry. "
-            "Its work waits for that release",
-        )
-    ]
+    (warning,) = caplog.records
+    assert (warning.levelname, warning.getMessage()) == (
+        "WARNING",
+        "Skipped a task of another release: tokens.tasks.of_a_newer_release not found in TaskRegistry",
+    )
 
 
 def test_workers_of_the_last_release_find_tasks_under_the_same_names() -> None:
