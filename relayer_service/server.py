@@ -38,7 +38,7 @@ MAX_CONNECTIONS = 4096
 STOP_SECONDS = 25
 # A process is replaced after a day, in case of a memory leak.
 PROCESS_LIFETIME_SECONDS = 24 * 60 * 60
-# Restarting does not help processes that fail more often with an exception, such as at an import.
+# Restarting does not help processes that fail more often with an exception, such as in an import.
 MAX_FAILED_PROCESSES = 5
 # Open files of a process that are not client connections.
 OTHER_FILES = 1024

@@ -12,11 +12,7 @@ from django.db import OperationalError, close_old_connections, connection, trans
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 ROOM_BYTES = 65_536
 # Writes some hundred KB to a temporary file of PostgreSQL, on the disk of the data.
-SPILL = (
-    "SET LOCAL temp_tablespaces = ''",
-    "SET LOCAL work_mem = '64kB'",
-    "SELECT count(*) FROM generate_series(1, 20000)",
-)
+SPILL = ("SET LOCAL temp_tablespaces = ''", "SET LOCAL work_mem = 64", "SELECT count(*) FROM generate_series(1, 9999)")
 PREPARE_THRESHOLD = 2
 # How long to wait for an unreachable server; `connect_timeout` is the minimum of libpq.
 TIMEOUTS = {"connect_timeout": 2, "tcp_user_timeout": 5_000, "keepalives_idle": 5, "keepalives_interval": 1}
