@@ -201,3 +201,5 @@ def test_every_metric_of_the_service_has_its_prefix_and_is_documented() -> None:
     assert {name for name in found if not name.startswith("relayer_")} == set()
     documented = set(re.findall(r"`(relayer_\w+?)(?:_total)?[`{]", (PROJECT / "docs/operations.md").read_text()))
     assert {name for name in found if not name.startswith("relayer_process_")} - documented == set()
+    shown = json.dumps(DASHBOARD)
+    assert {name for name in documented if name not in shown} == set()
