@@ -24,12 +24,17 @@ MAX_WAIT = timedelta(minutes=15)
 LOCK = "SELECT pg_advisory_xact_lock(0x51554555, %s)"
 # The status is a literal, so that PostgreSQL can always use the partial index.
 PENDING = "FROM transactions_transaction WHERE lane_id = {} AND status = 'pending'"
-# All and those of the requester, for the statements that accept.
-SIZES = f"""
+# Positions beyond are not counted: one more stands for all of them.
+MAX_POSITION = 1_000
+# All and those of the requester, for the statements that accept; see `size_parameters`. A queue has at most as many
+# rows as there are numbers from its first to its last: if that is far from any maximum, it is not counted to its end.
+SIZES = """
 (SELECT ARRAY[count(*), count(*) FILTER (WHERE requester = %s)] FROM (
-  SELECT requester {PENDING.format("lane.id")} LIMIT %s
+  SELECT requester {pending} LIMIT CASE WHEN (
+    (SELECT sequence {pending} ORDER BY sequence DESC LIMIT 1) - (SELECT sequence {pending} ORDER BY sequence LIMIT 1)
+  ) < %s THEN %s ELSE %s END
 ) AS pending)
-"""  # noqa: S608  # constants
+""".format(pending=PENDING.format("lane.id"))  # noqa: S608  # constants
 COUNT = f"SELECT requester, count(*) {PENDING.format('%s')} GROUP BY requester"  # constants
 
 
@@ -58,6 +63,10 @@ class Queue(NamedTuple):
 
 def share() -> int:
     return max(1, int(settings.TRANSACTION_QUEUE_LIMIT) // 2)
+
+
+def size_parameters(requester: str) -> list[Any]:
+    return [requester, share() - EXACT_PLACES, MAX_POSITION + 1, settings.TRANSACTION_QUEUE_LIMIT]
 
 
 def count(lane: Lane, requester: str, *, lock: bool = False) -> Queue:

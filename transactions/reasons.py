@@ -9,6 +9,7 @@ from relayer_service.storage.clock import timestamp
 from relayers.models import Relayer
 from transactions.models import FINAL, IS_OPEN, NOOP_PURPOSES, Attempt, Hold, Lane, Status, Transaction, Waiting
 from transactions.networks import network_of
+from transactions.queues import MAX_POSITION
 from transactions.routing import NOOP_BLOCKS, Route, choose, head_block
 from transactions.settlement.settling import too_late
 
@@ -24,8 +25,6 @@ SIGNING = {
 
 # The columns of a relayer that reasons need.
 RELAYER_COLUMNS = ("identifier", "network", "chain_id", "paused", "system_disabled", "disabled_reason_details")
-# Positions beyond are not counted: one more stands for all of them.
-MAX_POSITION = 1_000
 
 
 class Position(NamedTuple):

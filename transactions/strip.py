@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db import models
 
+from relayer_service.admin.lists import counted
 from transactions.lanes.market import MarketPrice
 from transactions.lanes.payloads import attempt_prices
 from transactions.lanes.pricing import maximum
@@ -151,14 +152,14 @@ def headline(
         reason = status_reason(first.row, lane)
         return Headline(True, f"The oldest request has waited for {_minutes(now - first.row.created_at)}. {reason}")
     if queued or flying:
-        return Headline(False, f"It is not stuck: {flying:,} in flight, {queued:,} queued.")
+        return Headline(False, f"It is not stuck: {flying:,} in flight, {counted(queued)} queued.")
     return Headline(False, "It is not stuck: nothing is in flight or queued.")
 
 
 def _behind(flying: int, queued: int) -> str:
     """Return what waits for the next nonce of the chain; "" if nothing does."""
     parts = [f"{flying:,} in flight"] if flying > 0 else []
-    parts += [f"{queued:,} queued"] if queued else []
+    parts += [f"{counted(queued)} queued"] if queued else []
     return f"Behind it: {' and '.join(parts)}." if parts else ""
 
 
@@ -175,4 +176,4 @@ def _minutes(duration: timedelta) -> str:
 
 
 def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{counted(count)} {noun}{'' if count == 1 else 's'}"

@@ -15,7 +15,7 @@ RECEIVER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 RELAYER = "sender-{}"
 USER = "senders"
 # In a bulk insert.
-BATCH_ROWS = 2_000
+BATCH_ROWS = 1_000
 
 
 @dataclass(frozen=True)

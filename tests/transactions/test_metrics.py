@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from prometheus_client import REGISTRY
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
@@ -15,6 +16,7 @@ from tests.notifications.clock import NOON, Clock, clock
 from tests.relayer_service.observability.test_metrics import samples
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
+from tests.transactions.plans import nodes
 from transactions import metrics
 from transactions.changes import Changes, lock_rows
 from transactions.metrics import LaneCollector
@@ -89,8 +91,19 @@ def test_a_scrape_makes_as_many_queries_for_many_lanes_as_for_few(
 ) -> None:
     for number in range(1, 10):
         in_flight(create_lane(number), 1)
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         list(LaneCollector().collect())
+
+
+@pytest.mark.postgresql
+def test_a_scrape_joins_a_lane_once_however_long_its_queue_is() -> None:
+    lane = create_lane()
+    for _ in range(9):
+        factories.transaction(lane)
+    with CaptureQueriesContext(connection) as queries:
+        list(LaneCollector().collect())
+    (statement,) = (each["sql"] for each in queries if 'AS "status"' in each["sql"])
+    assert [rows for name, rows in nodes(statement) if name in {"Nested Loop", "Hash Join", "Merge Join"}] == [1]
 
 
 def move(row: Transaction, cause: Cause, **columns: Any) -> Transaction:

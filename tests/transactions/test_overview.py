@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from relayer_service.admin import lists
 from relayers.models import Relayer
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayer_service.admin.overview_pages import attention, links, part, parts, rows, text
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
-from transactions.attention import is_late
+from transactions.attention import late_rows
 from transactions.models import Lane, Status, Transaction
 
 __all__ = ["clock"]
@@ -79,13 +80,13 @@ def test_lanes_that_do_not_send_are_grouped_by_network_and_reason(client: Client
 def test_transactions_that_wait_too_long_are_named_once_per_relayer(client: Client) -> None:
     staff = staff_who_may(client, *VIEW)
     slow, fast = create_lane(1), create_lane(2, network="polygon")
-    factories.transaction(slow, created_at=ago(seconds=350))
+    factories.transaction(slow, created_at=ago(seconds=350), status_reason="The market price is above the cap.")
     in_flight(fast, 5, created_at=ago(seconds=290))
     # 30 blocks of Sepolia are 6 minutes.
     assert about_transactions(staff) == []
-    factories.transaction(slow, created_at=ago(seconds=370), status_reason="The market price is above the cap.")
-    factories.transaction(slow, created_at=ago(seconds=400))
-    in_flight(fast, 6, created_at=ago(seconds=310))
+    Transaction.objects.update(created_at=F("created_at") - timedelta(seconds=20))
+    factories.transaction(slow, created_at=ago(seconds=365))
+    in_flight(fast, 6, created_at=ago(seconds=305))
     assert about_transactions(staff) == [
         (
             "polygon: transactions that wait longer than expected 1 relayer Treasury (relayer-2) : "
@@ -190,10 +191,6 @@ def test_the_overview_makes_as_many_queries_for_many_lanes_as_for_few(client: Cl
     assert counted[0] == counted[1]
 
 
-def late() -> QuerySet[Transaction]:
-    return Transaction.objects.filter(is_late()).order_by()
-
-
 def by_nonce() -> QuerySet[Any]:
     return Lane.objects.filter(transactions__nonce=7, transactions__epoch=0).values_list("transactions__pk")
 
@@ -217,7 +214,33 @@ def test_a_nonce_is_found_in_the_index_of_lanes() -> None:
 
 def test_late_transactions_are_found_in_the_index_of_open_ones() -> None:
     fill_table()
-    assert "transaction_open" in late().explain()
+    assert "transaction_open" in late_rows().explain()
+
+
+def test_the_first_late_transaction_stands_for_the_others_of_its_lane() -> None:
+    lane = create_lane()
+    first, *_ = (factories.transaction(lane, created_at=ago(minutes=20)) for _ in range(3))
+    assert list(late_rows()) == [first]
+
+
+def test_a_long_queue_is_counted_up_to_a_maximum(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists, "MAX_COUNTED", 3)
+    lane = create_lane()
+    assert lane.relayer
+    for _ in range(9):
+        factories.transaction(lane)
+    staff = staff_who_may(client, *VIEW, "view_relayer")
+    assert rows(staff, "Transactions")[0] == ["Pending", "3+"]
+    for path in (f"relayers/relayer/{lane.relayer.pk}", f"transactions/lane/{lane.pk}"):
+        with CaptureQueriesContext(connection) as queries:
+            page = staff.get(f"/admin/{path}/change/")
+        assert "3+" in str(page.context.get("relayer_lane") or page.context["lane_state"])
+        assert (page.context["strip"]["headline"], page.context["strip"]["more_waiting"]) == (
+            "It is not stuck: 0 in flight, 3+ queued.",
+            "and more",
+        )
+        # Two panels show it.
+        assert len([each for each in queries if each["sql"].startswith("SELECT (SELECT COUNT(*)")]) == 1
 
 
 def facts(client: Client, relayer: Relayer) -> dict[str, str]:
