@@ -26,6 +26,7 @@ from relayer_service.admin.attention import (
     number_of,
     read_groups,
 )
+from relayer_service.admin.dates import to_the_minute
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.literals import with_literals
@@ -34,6 +35,7 @@ from transactions import formatting
 from transactions.admin_filters import HELD, WAITING
 from transactions.models import IN_FLIGHT, IS_OPEN, OPEN, Lane, Status, TopUp, Transaction, Waiting
 from transactions.panels import transactions_url
+from transactions.queues import with_oldest_due
 from transactions.reasons import status_reason
 from transactions.strip import EXPECTED_BLOCKS, MINIMUM_WAIT
 
@@ -49,7 +51,7 @@ CONDITIONS: dict[str, Q] = {
 }
 SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
 LANES = "lanes."
-LATE, TOP_UPS = "transactions.late", "topups"
+LATE, UNSENT, TOP_UPS = "transactions.late", "unsent", "topups"
 # What follows the network.
 TITLES: dict[str, str] = {
     f"{LANES}{HELD}": "held lanes",
@@ -57,6 +59,7 @@ TITLES: dict[str, str] = {
     f"{LANES}{Waiting.SIGNER}": "lanes whose signer fails",
     f"{LANES}{Waiting.NODES}": "lanes whose nodes do not answer",
     LATE: "transactions that wait longer than expected",
+    UNSENT: "requests that are due and have no nonce",
     TOP_UPS: "relayers that are not topped up",
 }
 
@@ -75,7 +78,10 @@ def queries() -> list[Any]:
     # The relayer of a lane may have been deleted.
     network = Coalesce("relayer__network", Value(""))
     # Lanes that are held or wait are reported themselves.
+    overdue = DatabaseNow() - MINUTE
+    unsent = with_oldest_due().filter(oldest_due__lt=overdue, held_since=None, waiting="")
     late = Transaction.objects.filter(is_late(), lane__held_since=None, lane__waiting="")
+    late = late.exclude(status=Status.PENDING, due_at__lt=overdue, relayer__paused=False)
     top_ups = TopUp.objects.filter(due_at__isnull=False)
     return [
         *(
@@ -83,14 +89,16 @@ def queries() -> list[Any]:
             for name, condition in CONDITIONS.items()
         ),
         grouped(LATE, late, network, "created_at", number=Count("lane", distinct=True), newest=UNKNOWN),
+        grouped(UNSENT, unsent, network, "oldest_due", newest=UNKNOWN),
         grouped(TOP_UPS, top_ups, network, "created_at"),
     ]
 
 
 def cause(rows: GroupedRows) -> Cause:
     query = {"network": rows.group} if rows.group else {}
-    if rows.kind == LATE:
-        unit, url = "relayer", transactions_url(None, **query)
+    if rows.kind in {LATE, UNSENT}:
+        pending = {"status": Status.PENDING.value} if rows.kind == UNSENT else {}
+        unit, url = "relayer", transactions_url(None, **pending, **query)
     elif rows.kind == TOP_UPS:
         unit, url = "relayer", f"{reverse('admin:relayers_relayer_changelist')}?{urlencode(query)}"
     else:
@@ -113,9 +121,15 @@ def examples(causes: Sequence[Cause]) -> dict[str, Example]:
         LATE: Transaction.objects.select_related("lane__watch", "relayer")
         .defer("data", "revert_data", *hidden)
         .in_bulk(firsts(causes, LATE)),
+        UNSENT: with_oldest_due().select_related("relayer").defer(*hidden).in_bulk(firsts(causes, UNSENT)),
         TOP_UPS: TopUp.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, TOP_UPS)),
     }
-    describe: dict[str, Callable[[Any], Example]] = {LANES: lane_example, LATE: late_example, TOP_UPS: top_up_example}
+    describe: dict[str, Callable[[Any], Example]] = {
+        LANES: lane_example,
+        LATE: late_example,
+        UNSENT: unsent_example,
+        TOP_UPS: top_up_example,
+    }
     return {
         each.key: describe[kind](found[each.first])
         for kind, found in rows.items()
@@ -137,6 +151,11 @@ def late_example(row: Transaction) -> Example:
     reason = f"The oldest is {row.status}{f': {why}' if why else '.'}"
     # The page that says why, and what to do.
     return Example(name_of(row.relayer, row.lane), lane_url(row.lane_id), reason)
+
+
+def unsent_example(lane: Any) -> Example:
+    reason = f"The oldest has been due since {to_the_minute(lane.oldest_due)}."
+    return Example(name_of(lane.relayer, lane), lane_url(lane.pk), reason)
 
 
 def top_up_example(top_up: TopUp) -> Example:
