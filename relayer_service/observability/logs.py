@@ -5,6 +5,8 @@ import json
 import logging
 import math
 import re
+import threading
+import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -15,6 +17,7 @@ import orjson
 from django.conf import settings
 
 from relayer_service.observability import tracing
+from relayer_service.storage.ttl_cache import TTLCache
 
 # No format shows the source location, and without looking it up a line costs a third less.
 logging._srcfile = None
@@ -161,6 +164,33 @@ class SecretFilter(logging.Filter):
         if fields := getattr(record, "fields", None):
             record.fields = redact_value(fields)
         return True
+
+
+class RepeatedWarnings(logging.Filter):
+    """Passes one warning a minute of the same kind about the same subject, its first argument.
+
+    The next one has the number of those left out.
+    """
+
+    # Numbers of blocks do not tell kinds of failures apart; statuses of HTTP do.
+    NUMBERS = re.compile(r"(?<!HTTP )(?<!\d)\d+")
+    SECONDS, KEPT_SECONDS = 60.0, 3_600.0
+    _lock = threading.Lock()
+    # When the last line was passed, and how many were left out since.
+    _passed: TTLCache[tuple[str, str, str], tuple[float, int]] = TTLCache()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno != logging.WARNING or not isinstance(record.args, tuple):
+            return True
+        subject, *details = map(str, record.args)
+        key, now = (str(record.msg), subject, self.NUMBERS.sub("", " ".join(details))), time.monotonic()
+        with self._lock:
+            passed_at, left_out = self._passed.get(key) or (-math.inf, 0)
+            is_new = now - passed_at >= self.SECONDS
+            self._passed.set(key, (now, 0) if is_new else (passed_at, left_out + 1), self.KEPT_SECONDS)
+        if is_new and left_out:
+            record.msg, record.args = f"{record.getMessage()} ({left_out:,} more since the last line)", None
+        return is_new
 
 
 class JsonFormatter(logging.Formatter):

@@ -88,7 +88,7 @@ def test_lanes_and_open_transactions_are_counted(clock: Clock) -> None:
 def test_the_wait_of_the_oldest_due_request_is_reported_by_network(clock: Clock) -> None:
     lane, local = create_lane(1), create_lane(2, network="hardhat")
     paused = create_lane(3, network="hardhat")
-    Relayer.objects.filter(pk=paused.relayer_id).update(paused=True)
+    Relayer.objects.filter(lane=paused).update(paused=True)
     for each, seconds in ((lane, 75), (lane, 200), (local, -30), (paused, 500)):
         factories.transaction(each, due_at=NOON - timedelta(seconds=seconds))
     in_flight(lane, 0, due_at=NOON - timedelta(hours=1))
