@@ -12,10 +12,8 @@ from eth_utils.hexadecimal import decode_hex
 from chain.answers import ChainError
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
 from chain.fee_history import Market
-from relayer_service.observability.logs import RepeatedWarnings
 
 logger = logging.getLogger(__name__)
-logger.addFilter(RepeatedWarnings())
 
 # The selectors of Solidity's `Error(string)` and `Panic(uint256)`.
 ERROR = bytes.fromhex("08c379a0")

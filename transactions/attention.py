@@ -26,7 +26,6 @@ from relayer_service.admin.attention import (
     number_of,
     read_groups,
 )
-from relayer_service.admin.dates import to_the_minute
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.literals import with_literals
@@ -42,10 +41,12 @@ from transactions.strip import EXPECTED_BLOCKS, MINIMUM_WAIT
 NEEDED = ["transactions.view_transaction", "transactions.view_lane"]
 # A lane that has waited for less may go on in its next turn.
 CONDITIONS: dict[str, Q] = {
-    HELD: Q(held_since__isnull=False),
+    # One that cannot pay for what would end its hold waits for funds.
+    HELD: Q(held_since__isnull=False) & ~Q(waiting=Waiting.FUNDS),
     **{
         each: with_literals(~Q(waiting=""))
-        & Q(waiting=each, held_since=None, waiting_since__lt=DatabaseNow() - MINUTE)
+        & Q(waiting=each, waiting_since__lt=DatabaseNow() - MINUTE)
+        & (Q(held_since=None) | Q(waiting=Waiting.FUNDS))
         for each in Waiting
     },
 }
@@ -96,9 +97,11 @@ def queries() -> list[Any]:
 
 def cause(rows: GroupedRows) -> Cause:
     query = {"network": rows.group} if rows.group else {}
-    if rows.kind in {LATE, UNSENT}:
-        pending = {"status": Status.PENDING.value} if rows.kind == UNSENT else {}
-        unit, url = "relayer", transactions_url(None, **pending, **query)
+    if rows.kind == UNSENT:
+        url = transactions_url(None, status=Status.PENDING.value, **query)
+        return rows.cause(f"{rows.group}: {TITLES[UNSENT]}", "relayer", url, "No worker takes them, or too many wait.")
+    if rows.kind == LATE:
+        unit, url = "relayer", transactions_url(None, **query)
     elif rows.kind == TOP_UPS:
         unit, url = "relayer", f"{reverse('admin:relayers_relayer_changelist')}?{urlencode(query)}"
     else:
@@ -121,15 +124,9 @@ def examples(causes: Sequence[Cause]) -> dict[str, Example]:
         LATE: Transaction.objects.select_related("lane__watch", "relayer")
         .defer("data", "revert_data", *hidden)
         .in_bulk(firsts(causes, LATE)),
-        UNSENT: with_oldest_due().select_related("relayer").defer(*hidden).in_bulk(firsts(causes, UNSENT)),
         TOP_UPS: TopUp.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, TOP_UPS)),
     }
-    describe: dict[str, Callable[[Any], Example]] = {
-        LANES: lane_example,
-        LATE: late_example,
-        UNSENT: unsent_example,
-        TOP_UPS: top_up_example,
-    }
+    describe: dict[str, Callable[[Any], Example]] = {LANES: lane_example, LATE: late_example, TOP_UPS: top_up_example}
     return {
         each.key: describe[kind](found[each.first])
         for kind, found in rows.items()
@@ -151,11 +148,6 @@ def late_example(row: Transaction) -> Example:
     reason = f"The oldest is {row.status}{f': {why}' if why else '.'}"
     # The page that says why, and what to do.
     return Example(name_of(row.relayer, row.lane), lane_url(row.lane_id), reason)
-
-
-def unsent_example(lane: Any) -> Example:
-    reason = f"The oldest has been due since {to_the_minute(lane.oldest_due)}."
-    return Example(name_of(lane.relayer, lane), lane_url(lane.pk), reason)
 
 
 def top_up_example(top_up: TopUp) -> Example:

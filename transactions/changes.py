@@ -45,16 +45,13 @@ def lock_rows(rows: Iterable[Transaction]) -> dict[int, Transaction]:
 
 
 def log_change(row: Transaction, before: str, cause: str, reason: str = "", attempt: Attempt | None = None) -> None:
-    """Log a change of status once it is committed, without a query.
-
-    Redacted here: in the whole line, the hash would be taken for a key.
-    """
+    """Log a change of status once it is committed, without a query."""
     attempt, relayer = attempt or row.attempt, redact(row.relayer.identifier) if row.relayer else None
     fields: dict[str, Any] = {"transaction": row.identifier, "relayer": relayer, "from_status": before}
     fields |= {"status": row.status, "nonce": row.nonce, "hash": attempt.hash if attempt else None}
-    fields |= {"cause": cause, "reason": redact(reason)}
-    text = " ".join(f"{name}={value}" for name, value in fields.items() if value not in {None, ""})
-    extra = {"fields": fields, "redacted": True}
+    # Redacted here: in the whole line, the hash would be taken for a key.
+    extra = {"fields": fields | {"cause": cause, "reason": redact(reason)}, "redacted": True}
+    text = " ".join(f"{name}={value}" for name, value in extra["fields"].items() if value not in {None, ""})
     transaction.on_commit(lambda: logger.info("Status changed: %s", text, extra=extra), robust=True)
 
 

@@ -118,7 +118,8 @@ class LaneCollector(StateCollector):
     name, text, states = "relayer_lanes", "Lanes, by state.", ["running", "held", *Waiting.values]
 
     def rows(self) -> QuerySet[Any]:
-        conditions = {"held": Q(held_since__isnull=False), **{str(each): Q(waiting=each) for each in Waiting}}
+        conditions = {"funds": Q(waiting="funds"), "held": Q(held_since__isnull=False)}
+        conditions |= {str(each): Q(waiting=each) for each in Waiting}
         lanes: QuerySet[Any] = Lane.objects.order_by().annotate(state=first_state(conditions, "running"))
         return lanes
 

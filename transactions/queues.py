@@ -73,10 +73,7 @@ def count(lane: Lane, requester: str, *, lock: bool = False) -> Queue:
 
 
 def with_oldest_due() -> QuerySet[Any]:
-    """Return the lanes of relayers that are not paused, with when the first of their pending rows is or was due.
-
-    One look at an index for each lane, however long its queue is.
-    """
+    """Return the lanes of relayers that are not paused, with when their first pending row is due: one look each."""
     first = Transaction.objects.filter(IS_PENDING, lane=OuterRef("pk")).order_by("due_at").values("due_at")[:1]
     lanes: QuerySet[Any] = Lane.objects.filter(relayer__paused=False).annotate(oldest_due=Subquery(first))
     return lanes

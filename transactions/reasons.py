@@ -86,6 +86,8 @@ def _hold(lane: Lane) -> str:
     if not found:
         return ""
     hold, entry = found[0]
+    if lane.waiting == Waiting.FUNDS and [*lane.holds] == [Hold.LOST_COMMITS]:
+        return _outage(lane, Waiting.FUNDS)
     details = f": {entry['details'].rstrip('.')}" if entry.get("details") else ""
     others = f" (and {_plural(len(found) - 1, 'other')})" if len(found) > 1 else ""
     return f"The relayer is held since {entry['since']}. {hold.label}{details}{others}."

@@ -5,7 +5,6 @@ import json
 import logging
 import math
 import re
-import threading
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -83,6 +82,8 @@ CUT = "… (cut)"
 NEVER_AT_DEBUG = ("boto3", "botocore", "django.template", "urllib3")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MIN_OWN_SECRET_LENGTH = 8
+# Numbers in a warning that do not tell kinds of failures apart, as statuses of HTTP do.
+COUNTS = re.compile(r"(?<!HTTP )(?<!\d)\d+")
 # Cache of short texts without secrets, as names of fields, methods and paths recur.
 _harmless: set[str] = set()
 MAX_REMEMBERED = 2_000
@@ -167,30 +168,22 @@ class SecretFilter(logging.Filter):
 
 
 class RepeatedWarnings(logging.Filter):
-    """Passes one warning a minute of the same kind about the same subject, its first argument.
+    """Passes one warning a minute of a kind and about a subject, its first argument, with how many were left out."""
 
-    The next one has the number of those left out.
-    """
-
-    # Numbers of blocks do not tell kinds of failures apart; statuses of HTTP do.
-    NUMBERS = re.compile(r"(?<!HTTP )(?<!\d)\d+")
-    SECONDS, KEPT_SECONDS = 60.0, 3_600.0
-    _lock = threading.Lock()
-    # When the last line was passed, and how many were left out since.
-    _passed: TTLCache[tuple[str, str, str], tuple[float, int]] = TTLCache()
+    SECONDS = 60.0
+    # When the last line passed, and how many were left out since.
+    _passed: TTLCache[tuple[str, str], tuple[float, int]] = TTLCache()
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno != logging.WARNING or not isinstance(record.args, tuple):
             return True
-        subject, *details = map(str, record.args)
-        key, now = (str(record.msg), subject, self.NUMBERS.sub("", " ".join(details))), time.monotonic()
-        with self._lock:
-            passed_at, left_out = self._passed.get(key) or (-math.inf, 0)
-            is_new = now - passed_at >= self.SECONDS
-            self._passed.set(key, (now, 0) if is_new else (passed_at, left_out + 1), self.KEPT_SECONDS)
-        if is_new and left_out:
+        key, now = (str(record.args[0]), COUNTS.sub("", record.getMessage())), time.monotonic()
+        passed_at, left_out = self._passed.get(key) or (-math.inf, 0)
+        is_passed = now - passed_at >= self.SECONDS
+        self._passed.set(key, (now, 0) if is_passed else (passed_at, left_out + 1), 60 * self.SECONDS)
+        if is_passed and left_out:
             record.msg, record.args = f"{record.getMessage()} ({left_out:,} more since the last line)", None
-        return is_new
+        return is_passed
 
 
 class JsonFormatter(logging.Formatter):

@@ -54,6 +54,8 @@ def reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str, Any]) -
         ({}, {"holds": {"operator": HELD}}, {}, f"The relayer is held since {SINCE}. Held by staff: for the audit."),
         ({}, {"holds": {"chain": {"since": SINCE}, "lost_commits": {"since": SINCE}}, **FUNDS}, {},
          f"The relayer is held since {SINCE}. The database may have lost commits (and 1 other)."),
+        ({}, {"holds": {"lost_commits": {"since": SINCE}}, **FUNDS}, {},
+         f"Waiting for funds since {SINCE}: 0.5 ETH is missing."),
         ({"status_reason": "The price is above the cap."}, FUNDS, {}, "The price is above the cap."),
         ({"status_reason": "The price is above the cap."}, FUNDS, {"paused": True}, "The relayer is paused."),
         ({"requested_action": "expire", "action_reason": "valid_until has passed."}, {"holds": {"operator": HELD}}, {},

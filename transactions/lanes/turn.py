@@ -141,7 +141,8 @@ class Turn:
                 outlook = replace(outlook, failed=True)
                 await self._threads.database(leasing.set_waiting, work.lane, Waiting.SIGNER, failure)
             else:
-                await self._threads.database(leasing.set_waiting, work.lane, *selecting.lane_waiting(result.waits))
+                waiting = drafting.shortage or selecting.lane_waiting(result.waits)
+                await self._threads.database(leasing.set_waiting, work.lane, *waiting)
         attempts = await self._threads.database(commit, self.lane, result) if result else []
         await self._broadcast(attempts)
         has_changed = result.waits or result.closings or any(each.purpose == Attempt.Purpose.SEND for each in attempts)
