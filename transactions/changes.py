@@ -50,8 +50,9 @@ def log_change(row: Transaction, before: str, cause: str, reason: str = "", atte
     fields: dict[str, Any] = {"transaction": row.identifier, "relayer": relayer, "from_status": before}
     fields |= {"status": row.status, "nonce": row.nonce, "hash": attempt.hash if attempt else None}
     # Redacted here: in the whole line, the hash would be taken for a key.
-    extra = {"fields": fields | {"cause": cause, "reason": redact(reason)}, "redacted": True}
-    text = " ".join(f"{name}={value}" for name, value in extra["fields"].items() if value not in {None, ""})
+    fields |= {"cause": cause, "reason": redact(reason)}
+    extra = {"fields": fields, "redacted": True}
+    text = " ".join(f"{name}={value}" for name, value in fields.items() if value not in {None, ""})
     transaction.on_commit(lambda: logger.info("Status changed: %s", text, extra=extra), robust=True)
 
 
