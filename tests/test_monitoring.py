@@ -112,6 +112,10 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {'relayer_lane_head_age_seconds_max{network="sepolia"}': "901x60"},
         {'relayer_lane_head_age_seconds_max{network="sepolia"}': "60x60"},
     ),
+    "RelayerRequestsWait": (
+        {'relayer_transaction_oldest_due_seconds{network="sepolia"}': "301x60"},
+        {'relayer_transaction_oldest_due_seconds{network="sepolia"}': "60x60"},
+    ),
     "RelayerTransactionContradicted": (
         {'relayer_transactions_contradicted_total{network="sepolia"}': "1x60"},
         {'relayer_transactions_contradicted_total{network="sepolia"}': "0x60"},

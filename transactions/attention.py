@@ -35,22 +35,25 @@ from transactions import formatting
 from transactions.admin_filters import HELD, WAITING
 from transactions.models import IN_FLIGHT, IS_OPEN, OPEN, Lane, Status, TopUp, Transaction, Waiting
 from transactions.panels import transactions_url
+from transactions.queues import with_oldest_due
 from transactions.reasons import status_reason
 from transactions.strip import EXPECTED_BLOCKS, MINIMUM_WAIT
 
 NEEDED = ["transactions.view_transaction", "transactions.view_lane"]
 # A lane that has waited for less may go on in its next turn.
 CONDITIONS: dict[str, Q] = {
-    HELD: Q(held_since__isnull=False),
+    # One that cannot pay for what would end its hold waits for funds.
+    HELD: Q(held_since__isnull=False) & ~Q(waiting=Waiting.FUNDS),
     **{
         each: with_literals(~Q(waiting=""))
-        & Q(waiting=each, held_since=None, waiting_since__lt=DatabaseNow() - MINUTE)
+        & Q(waiting=each, waiting_since__lt=DatabaseNow() - MINUTE)
+        & (Q(held_since=None) | Q(waiting=Waiting.FUNDS))
         for each in Waiting
     },
 }
 SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
 LANES = "lanes."
-LATE, TOP_UPS = "transactions.late", "topups"
+LATE, UNSENT, TOP_UPS = "transactions.late", "unsent", "topups"
 # What follows the network.
 TITLES: dict[str, str] = {
     f"{LANES}{HELD}": "held lanes",
@@ -58,6 +61,7 @@ TITLES: dict[str, str] = {
     f"{LANES}{Waiting.SIGNER}": "lanes whose signer fails",
     f"{LANES}{Waiting.NODES}": "lanes whose nodes do not answer",
     LATE: "transactions that wait longer than expected",
+    UNSENT: "requests that are due and have no nonce",
     TOP_UPS: "relayers that are not topped up",
 }
 
@@ -76,7 +80,10 @@ def queries() -> list[Any]:
     # The relayer of a lane may have been deleted.
     network = Coalesce("relayer__network", Value(""))
     # Lanes that are held or wait are reported themselves.
+    overdue = DatabaseNow() - MINUTE
+    unsent = with_oldest_due().filter(oldest_due__lt=overdue, held_since=None, waiting="")
     late = late_rows().filter(lane__held_since=None, lane__waiting="")
+    late = late.exclude(status=Status.PENDING, due_at__lt=overdue, relayer__paused=False)
     top_ups = TopUp.objects.filter(due_at__isnull=False)
     return [
         *(
@@ -84,12 +91,16 @@ def queries() -> list[Any]:
             for name, condition in CONDITIONS.items()
         ),
         grouped(LATE, late, network, "created_at", newest=UNKNOWN),
+        grouped(UNSENT, unsent, network, "oldest_due", newest=UNKNOWN),
         grouped(TOP_UPS, top_ups, network, "created_at"),
     ]
 
 
 def cause(rows: GroupedRows) -> Cause:
     query = {"network": rows.group} if rows.group else {}
+    if rows.kind == UNSENT:
+        url = transactions_url(None, status=Status.PENDING.value, **query)
+        return rows.cause(f"{rows.group}: {TITLES[UNSENT]}", "relayer", url, "No worker takes them, or too many wait.")
     if rows.kind == LATE:
         unit, url = "relayer", transactions_url(None, **query)
     elif rows.kind == TOP_UPS:

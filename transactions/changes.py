@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
@@ -14,6 +15,7 @@ from notifications.delivery.creating import Candidate, all_channels, create_each
 from notifications.emitting import wake
 from notifications.subscriptions import is_chosen
 from relayer_service.audit.actors import Actor
+from relayer_service.observability.logs import redact
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.updating import update_each
@@ -24,6 +26,8 @@ from transactions.reasons import status_reason
 from transactions.representation import transaction_data
 from transactions.spending.settling import changes_charges, settle
 from transactions.states import Cause, target
+
+logger = logging.getLogger(__name__)
 
 # The column with the time of each status.
 TIMES = {Status.SENT: "sent_at", Status.SUBMITTED: "submitted_at", Status.MINED: "mined_at"}
@@ -49,6 +53,18 @@ def lock_by_key(pks: Iterable[int]) -> list[Transaction]:
 @compiled()
 def _locked(pks: list[int]) -> QuerySet[Transaction]:
     return locking_rows().filter(pk__in=pks)
+
+
+def log_change(row: Transaction, before: str, cause: str, reason: str = "", attempt: Attempt | None = None) -> None:
+    """Log a change of status once it is committed, without a query."""
+    attempt, relayer = attempt or row.attempt, redact(row.relayer.identifier) if row.relayer else None
+    fields: dict[str, Any] = {"transaction": row.identifier, "relayer": relayer, "from_status": before}
+    fields |= {"status": row.status, "nonce": row.nonce, "hash": attempt.hash if attempt else None}
+    # Redacted here: in the whole line, the hash would be taken for a key.
+    fields |= {"cause": cause, "reason": redact(reason)}
+    extra = {"fields": fields, "redacted": True}
+    text = " ".join(f"{name}={value}" for name, value in fields.items() if value not in {None, ""})
+    transaction.on_commit(lambda: logger.info("Status changed: %s", text, extra=extra), robust=True)
 
 
 class Changes:
@@ -108,6 +124,7 @@ class Changes:
         )
         if chosen := event or BY_STATUS.get(status):
             self._events.append((chosen, row))
+        log_change(row, before, cause, reason, attempt)
         if is_counted:
             self._settled.append(row)
         self._observations.append(metrics.StatusObservation.from_row(row, before, self.now, is_first))

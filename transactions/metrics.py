@@ -22,6 +22,7 @@ from relayer_service.observability.metrics import BUCKETS, StateCollector, share
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.resources import first_state
 from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Lane, Status, Transaction, Waiting
+from transactions.queues import with_oldest_due
 
 # Up to the eight hours after which a request usually expires.
 STAGE_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3_600, 14_400, 28_800)
@@ -123,7 +124,8 @@ class LaneCollector(StateCollector):
     name, text, states = "relayer_lanes", "Lanes, by state.", ["running", "held", *Waiting.values]
 
     def rows(self) -> QuerySet[Any]:
-        conditions = {"held": Q(held_since__isnull=False), **{str(each): Q(waiting=each) for each in Waiting}}
+        conditions = {"funds": Q(waiting="funds"), "held": Q(held_since__isnull=False)}
+        conditions |= {str(each): Q(waiting=each) for each in Waiting}
         lanes: QuerySet[Any] = Lane.objects.order_by().annotate(state=first_state(conditions, "running"))
         return lanes
 
@@ -160,6 +162,10 @@ class LaneCollector(StateCollector):
         yield by_network("relayer_lane_queue_length_max", "Maximum number of queued requests of a lane.", queues)
         text = "Maximum time that a lane has waited for its lowest nonce in flight to be mined."
         yield by_network("relayer_lane_head_age_seconds_max", text, ages)
+        oldest = with_oldest_due().order_by().values_list("chain_id").annotate(Min("oldest_due"))
+        waits = {network_label(chain): max(0.0, (now - (due or now)).total_seconds()) for chain, due in oldest}
+        text = "Time that the oldest due request without a nonce has waited; 0 if there is none."
+        yield by_network("relayer_transaction_oldest_due_seconds", text, waits)
 
 
 def by_network(name: str, text: str, values: dict[str, Any]) -> Metric:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Min
+from django.db.models import Min, OuterRef, QuerySet, Subquery
 
 from transactions.models import IS_PENDING, Lane, Transaction
 
@@ -79,6 +79,13 @@ def count(lane: Lane, requester: str, *, lock: bool = False) -> Queue:
             return found
         cursor.execute(LOCK, [lane.pk % 2**31])
     return count(lane, requester)
+
+
+def with_oldest_due() -> QuerySet[Any]:
+    """Return the lanes of relayers that are not paused, with when their first pending row is due: one look each."""
+    first = Transaction.objects.filter(IS_PENDING, lane=OuterRef("pk")).order_by("due_at").values("due_at")[:1]
+    lanes: QuerySet[Any] = Lane.objects.filter(relayer__paused=False).annotate(oldest_due=Subquery(first))
+    return lanes
 
 
 def retry_after(lane: Lane, now: datetime, block_seconds: float, **of: Any) -> int:

@@ -13,7 +13,7 @@ from transactions.lanes.market import MarketPrice
 from transactions.lanes.payloads import attempt_prices
 from transactions.lanes.pricing import maximum
 from transactions.models import IN_FLIGHT, Attempt, Hold, Lane, Status, Transaction, Waiting
-from transactions.reasons import status_reason, stop_reason
+from transactions.reasons import PATIENCE, status_reason, stop_reason
 
 # How many cells are shown: nonces before the next one of the chain, from it on, and requests without a nonce.
 MINED_SHOWN = 3
@@ -22,8 +22,6 @@ WAITING_SHOWN = 5
 # Until a block has a transaction: so many blocks, and on fast chains this long.
 EXPECTED_BLOCKS = 30
 MINIMUM_WAIT = timedelta(minutes=5)
-# After which a lane that is due and has no worker is reported. Sweeps take seconds.
-WORKER_PATIENCE = timedelta(minutes=1)
 
 
 class State(models.TextChoices):
@@ -137,7 +135,7 @@ def headline(
     if head and head.state == State.HOLE:
         behind = f"{_plural(flying, 'transaction')} in flight cannot be mined before it is used."
         return Headline(True, f"The chain expects nonce {head.nonce}, which no transaction has: {behind}")
-    if (queued or flying) and lane.due_at < now - WORKER_PATIENCE:
+    if (queued or flying) and lane.due_at < now - PATIENCE:
         return Headline(True, "No worker takes the turns of this lane. Check that workers run.")
     if head and head.row and head.since and now - head.since >= patience:
         reason = status_reason(head.row, lane)

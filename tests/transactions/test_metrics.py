@@ -12,6 +12,7 @@ from prometheus_client import REGISTRY
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from relayer_service.observability import metrics as exposed
+from relayers.models import Relayer
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayer_service.observability.test_metrics import samples
 from tests.relayers import factories as relayer_factories
@@ -83,6 +84,21 @@ def test_lanes_and_open_transactions_are_counted(clock: Clock) -> None:
         "relayer_lane_queue_length_max{network=sepolia}": 2,
         "relayer_lane_head_age_seconds_max{network=hardhat}": 0,
         "relayer_lane_head_age_seconds_max{network=sepolia}": 90,
+    }
+
+
+def test_the_wait_of_the_oldest_due_request_is_reported_by_network(clock: Clock) -> None:
+    lane, local = create_lane(1), create_lane(2, network="hardhat")
+    paused = create_lane(3, network="hardhat")
+    Relayer.objects.filter(lane=paused).update(paused=True)
+    for each, seconds in ((lane, 75), (lane, 200), (local, -30), (paused, 500)):
+        factories.transaction(each, due_at=NOON - timedelta(seconds=seconds))
+    in_flight(lane, 0, due_at=NOON - timedelta(hours=1))
+    found = samples(exposed.exposition().decode())
+    name = "relayer_transaction_oldest_due_seconds"
+    assert {key: found[key] for key in found if key.startswith(name)} == {
+        f"{name}{{network=sepolia}}": 200,
+        f"{name}{{network=hardhat}}": 0,
     }
 
 

@@ -57,7 +57,7 @@ def in_flight(lane: Lane, nonce: int, **changes: Any) -> Transaction:
 def about_transactions(client: Client) -> list[str]:
     """Return the lines about lanes and transactions, without the times at their end."""
     found = [line.partition(" Since ")[0] for line in attention(client)]
-    return [line for line in found if "lanes" in line or "transactions that wait" in line]
+    return [line for line in found if any(part in line for part in ("lanes", "transactions that wait", "nonce"))]
 
 
 def test_lanes_that_do_not_send_are_grouped_by_network_and_reason(client: Client) -> None:
@@ -99,6 +99,22 @@ def test_transactions_that_wait_too_long_are_named_once_per_relayer(client: Clie
     ]
     page = f"/admin/transactions/lane/{slow.pk}/change/"
     assert links(part(staff, "Needs attention"))["Treasury (relayer-1)"] == page
+
+
+def test_requests_that_are_due_and_have_no_nonce_are_named_once_per_network(client: Client) -> None:
+    staff = staff_who_may(client, *VIEW)
+    lane = create_lane(1)
+    factories.transaction(lane, due_at=ago(seconds=50), created_at=ago(seconds=50))
+    assert about_transactions(staff) == []
+    factories.transaction(lane, due_at=ago(minutes=9), created_at=ago(minutes=9))
+    held = create_lane(2, holds=HELD, held_since=NOON)
+    for each in (held, create_lane(3, waiting="nodes", waiting_since=NOON)):
+        factories.transaction(each, due_at=ago(minutes=9))
+    assert about_transactions(staff)[-1:] == [
+        "sepolia: requests that are due and have no nonce 1 relayer No worker takes them, or too many wait."
+    ]
+    url = links(part(staff, "Needs attention"))["sepolia: requests that are due and have no nonce"]
+    assert staff.get(url).context["cl"].result_count == 4
 
 
 def test_the_list_behind_a_cause_has_its_lanes(client: Client) -> None:

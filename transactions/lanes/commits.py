@@ -235,7 +235,7 @@ def _for_unused_nonces(lane: Lane, new: Sequence[NewAttempt], now: datetime, bud
         if each.draft.nonce == lane.next_nonce:
             lane.next_nonce += 1
         row = Transaction(lane=lane, kind=Transaction.Kind.GAP, to=lane.address, valid_until=now, created_at=now)
-        row.relayer_id = lane.relayer_id
+        row.relayer = lane.relayer
         # Pending until it has its attempt, as any row.
         row.save()
         budget.spend_gas(row, each.gas_cost)

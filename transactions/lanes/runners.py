@@ -11,6 +11,7 @@ from typing import Protocol
 
 from chain.errors import ChainFault
 from relayer_service.background.tasks import OutageFilter
+from relayer_service.observability.logs import RepeatedWarnings
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from transactions import metrics
@@ -22,6 +23,7 @@ from transactions.models import Lane
 from transactions.settlement import watching
 
 logger = logging.getLogger(__name__)
+logger.addFilter(RepeatedWarnings())
 logger.addFilter(OutageFilter())
 
 # A chain is read about once per block.

@@ -140,7 +140,7 @@ class Turn:
                 outlook = replace(outlook, failed=True)
                 await self._set_waiting(Waiting.SIGNER, failure)
             else:
-                await self._set_waiting(*selecting.lane_waiting(result.waits))
+                await self._set_waiting(*(drafting.shortage or selecting.lane_waiting(result.waits)))
         attempts = await self._threads.database(commit, self.lane, result) if result else []
         await self._broadcast(attempts)
         has_changed = result.waits or result.closings or any(each.purpose == Attempt.Purpose.SEND for each in attempts)

@@ -16,6 +16,7 @@ from chain.errors import ChainFault, NodesUnreachable
 from chain.networks import Network
 from chain.plausibility import MAX_BLOCKS_BEHIND, is_believed
 from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.observability.logs import RepeatedWarnings
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.databases import release_connection
@@ -29,6 +30,7 @@ from transactions.settlement.settling import Consumed, Finished, Mined, Verdict,
 from transactions.steps import step
 
 logger = logging.getLogger(__name__)
+logger.addFilter(RepeatedWarnings())
 
 # Lanes that are locked and written together: few enough that their turns do not wait long.
 LANES_IN_BATCH = 10

@@ -19,8 +19,7 @@ from django.utils import timezone
 
 from chain.errors import ChainFault
 from relayer_service.net import node_http
-from relayer_service.storage import ttl_cache
-from relayer_service.storage import compiled
+from relayer_service.storage import compiled, ttl_cache
 from relayer_service.storage.clock import DatabaseNow
 from tests.relayers import factories
 from tests.relayers.factories import KEY
