@@ -102,16 +102,17 @@ def _call(
     if latest is not None and not calls:
         return {}, latest
     found = []
-    head_calls = [head.CALL]
-    if latest is not None:
-        # The number shows whether the node is behind the one that reported the cached head block.
-        head_calls = [] if network.max_head_age_seconds is None else [head.NUMBER_CALL]
+    # The number shows whether the node is behind the one that reported the cached head block.
+    head_call = head.CALL if latest is None else head.NUMBER_CALL
+    if latest is None or network.max_head_age_seconds is not None:
+        calls.setdefault(id(head_call), head_call)
 
     def check(answers: list[Any]) -> None:
+        answer = dict(zip(calls, answers, strict=True)).get(id(head_call))
         if latest is None:
-            found.append(head.read(answers[-1], network, shared_time()))
+            found.append(head.read(answer, network, shared_time()))
         elif network.max_head_age_seconds is not None:
-            head.check_number(answers[-1], latest, network.block_seconds, network.max_head_age_seconds)
+            head.check_number(answer, latest, network.block_seconds, network.max_head_age_seconds)
 
-    answers = nodes.call(relayer_nodes, [*calls.values(), *head_calls], network.chain_id, check)
-    return dict(zip(calls, answers, strict=False)), latest or found[-1]
+    answers = nodes.call(relayer_nodes, [*calls.values()], network.chain_id, check)
+    return dict(zip(calls, answers, strict=True)), latest or found[-1]

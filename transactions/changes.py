@@ -18,6 +18,7 @@ from relayer_service.audit.actors import Actor
 from relayer_service.observability.logs import redact
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.compiled import compiled
+from relayer_service.storage.inserting import insert
 from relayer_service.storage.updating import update_each
 from transactions import metrics
 from transactions.events import BY_STATUS, RequestedEvent, TransactionChangeData, TransactionEvent
@@ -31,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 # The column with the time of each status.
 TIMES = {Status.SENT: "sent_at", Status.SUBMITTED: "submitted_at", Status.MINED: "mined_at"}
+LINE_COLUMNS = (
+    "transaction_id", "version", "from_status", "to_status", "at", "reason", "attempt_id", "block_number",
+)  # fmt: skip
 
 
 def locking_rows() -> QuerySet[Transaction]:
@@ -142,7 +146,8 @@ class Changes:
             groups[frozenset(self._columns[pk])].append(row)
         for columns, rows in groups.items():
             update_each(rows, columns)
-        StatusChange.objects.bulk_create(self._lines)
+        columns = {name: [getattr(line, name) for line in self._lines] for name in LINE_COLUMNS}
+        insert(StatusChange, {}, columns)
         settle(self._settled, self.now)
         self._emit()
         observations = [*self._observations]
