@@ -29,7 +29,7 @@ from transactions.actions import Refused
 from transactions.admin_filters import RELAYER, LaneStateFilter, RelayerNetworkFilter, WaitingFilter
 from transactions.gaps import fill_cost, fill_gap, fill_refusal
 from transactions.holding import RISKS, hold_lanes, release_lanes
-from transactions.models import IN_FLIGHT, IS_OPEN, Hold, Lane, Status, Transaction
+from transactions.models import IN_FLIGHT, IS_IN_FLIGHT, IS_OPEN, Hold, Lane, Status, Transaction
 
 HOLD, RELEASE, FILL_HOLE, RESEND_ALL = "Hold", "Release", "Fill hole", "Resend all"
 # The parameter with the page that an action leads back to: "lane" or "relayer".
@@ -290,7 +290,7 @@ def origin_page(request: HttpRequest, lane: Lane, default: str) -> str:
 
 
 def rows_in_flight(lane: Lane) -> QuerySet[Transaction]:
-    return Transaction.objects.filter(IS_OPEN, lane=lane, epoch=lane.epoch, status__in=IN_FLIGHT)
+    return Transaction.objects.filter(IS_IN_FLIGHT, lane=lane, epoch=lane.epoch)
 
 
 def add_counts(lanes: Iterable[Any]) -> None:

@@ -20,7 +20,7 @@ from chain.networks import network_by_chain_id
 from relayer_service.observability.metrics import BUCKETS, StateCollector, shared
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.resources import first_state
-from transactions.models import FINAL, IN_FLIGHT, OPEN, Lane, Status, Transaction, Waiting
+from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Lane, Status, Transaction, Waiting
 
 # Up to the eight hours after which a request usually expires.
 STAGE_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3_600, 14_400, 28_800)
@@ -124,7 +124,7 @@ class LaneCollector(StateCollector):
     def more(self) -> Iterable[Metric]:
         """Yield what open transactions show, from one query that reads their index."""
         now = database_now()
-        rows = Transaction.objects.filter(status__in=OPEN).order_by().values_list("lane__chain_id", "lane", "status")
+        rows = Transaction.objects.filter(IS_OPEN).order_by().values_list("lane__chain_id", "lane", "status")
         open_rows: dict[tuple[str, str], int] = defaultdict(int)
         in_flight: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         queues: dict[str, int] = defaultdict(int)

@@ -21,7 +21,7 @@ from relayers.models import Relayer
 from transactions import formatting
 from transactions.admin_filters import RELAYER
 from transactions.lane_admin import add_counts
-from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, OPEN, Attempt, Lane, Status, StatusChange, Transaction
+from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
 from transactions.reasons import positions, status_reason
 from transactions.topups.panels import purpose
 
@@ -133,7 +133,7 @@ class LaneState(Panel):
 
     def context(self, request: HttpRequest, lane: Any) -> dict[str, Any]:
         add_counts([lane])
-        rows = Transaction.objects.filter(IS_OPEN, lane=lane, status__in=IN_FLIGHT).select_related("last_attempt")
+        rows = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane).select_related("last_attempt")
         shown = list(rows.defer("data", "revert_data", "last_attempt__raw").order_by("nonce")[:MAX_IN_FLIGHT])
         return {
             "lane_state": {

@@ -1,10 +1,10 @@
-"""Transactions: accepting, sending, recovering and listing them, on PostgreSQL and Redis, and a day of fees."""
+"""Transactions: accepting, sending, recovering, listing and pruning, on PostgreSQL and Redis, and a day of fees."""
 
 from benchmarks.databases import Bench
 from benchmarks.report import Row
-from benchmarks.sending import accepting, fees, latency, listing, recovery, throughput
+from benchmarks.sending import accepting, fees, latency, listing, pruning, recovery, throughput
 
 
 def measure(bench: Bench) -> list[Row]:
-    parts = (accepting, latency, recovery, throughput, listing, fees)
+    parts = (accepting, latency, recovery, throughput, listing, pruning, fees)
     return [row for part in parts for row in part.rows(bench)]

@@ -11,7 +11,7 @@ from django.db.models import Case, DateTimeField, Exists, ExpressionWrapper, Max
 
 from relayer_service.storage.clock import DatabaseNow
 from transactions import restores
-from transactions.models import OPEN, Lane, Status, Transaction, Waiting
+from transactions.models import IS_OPEN, IS_PENDING, Lane, Transaction, Waiting
 from transactions.settlement.unsettled import has_unsettled_rows
 
 
@@ -21,7 +21,7 @@ def lease_length() -> timedelta:
 
 def has_work() -> Q:
     """Return the condition of a lane that a worker must have: open transactions, or some that a reorg can remove."""
-    return Q(Exists(Transaction.objects.filter(lane=OuterRef("pk"), status__in=OPEN))) | Q(has_unsettled_rows())
+    return Q(Exists(Transaction.objects.filter(IS_OPEN, lane=OuterRef("pk")))) | Q(has_unsettled_rows())
 
 
 def due_lanes(limit: int) -> list[int]:
@@ -57,7 +57,7 @@ def release(lane: Lane, seconds: float = 0) -> None:
 
 def new_requests(lanes: Sequence[int], after: int) -> dict[int, int]:
     """Return, by lane, the highest sequence number of new pending transactions."""
-    new = Transaction.objects.filter(lane__in=lanes, status=Status.PENDING, due_at__lte=DatabaseNow())
+    new = Transaction.objects.filter(IS_PENDING, lane__in=lanes, due_at__lte=DatabaseNow())
     return dict(new.filter(sequence__gt=after).values_list("lane").annotate(Max("sequence")).order_by())
 
 

@@ -14,7 +14,7 @@ from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
 from transactions import restores
 from transactions.lanes import gate
-from transactions.models import IN_FLIGHT, IS_PENDING, Attempt, Lane, Transaction
+from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Transaction
 from transactions.networks import network_of
 from transactions.reserves import in_flight_costs
 from transactions.spending.budgets import Budget
@@ -82,7 +82,7 @@ def load(lane: Lane) -> Work | None:
         return load(lane)
     now = database_now()
     open_rows = Transaction.objects.filter(lane=found).select_related("last_attempt")
-    in_flight = open_rows.filter(status__in=IN_FLIGHT, epoch=found.epoch).order_by("nonce")
+    in_flight = open_rows.filter(IS_IN_FLIGHT, epoch=found.epoch).order_by("nonce")
     pending, is_due, has_expired = open_rows.filter(IS_PENDING), Q(due_at__lte=now), Q(valid_until__lte=now)
     # Expired ones first: they need no room. The others in the order of their index.
     due = list(pending.filter(has_expired).order_by("valid_until")[:BATCH])
