@@ -8,6 +8,7 @@ from django.db.models import Count
 
 from relayer_service.background.tasks import push
 from relayer_service.storage.clock import DatabaseNow, timestamp
+from relayer_service.storage.newest import newest_with
 from relayer_service.storage.prefixes import starts_with
 from relayers.guards import GUARDED_COLUMNS, Guard
 from transactions.models import IS_IN_STATUS, IS_OPEN, Lane, Status, TopUp, Transaction
@@ -68,8 +69,8 @@ class LaneGuard(Guard):
         lane: Lane | None = Lane.objects.filter(relayer=relayer).first()
         if lane is None:
             return {}
-        own = Transaction.objects.filter(relayer=relayer, kind=Transaction.Kind.REQUEST)
-        confirmed = own.filter(IS_IN_STATUS[Status.CONFIRMED]).order_by("-sequence").first()
+        own = Transaction.objects.filter(IS_IN_STATUS[Status.CONFIRMED], kind=Transaction.Kind.REQUEST)
+        confirmed = newest_with(own, "relayer_id", relayer).first()
         unmined = Transaction.objects.filter(IS_OPEN, lane=lane).exclude(status=Status.MINED)
         found: dict[str, Any] = {
             "pending_transactions_count": unmined.count(),

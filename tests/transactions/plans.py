@@ -6,7 +6,12 @@ from typing import Any
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-INDEXES = ("transaction_relayer", "transaction_relayer_open", "transaction_relayer_in_flight", "transaction_confirmed")
+INDEXES = (
+    "transaction_relayer",
+    "transaction_relayer_queue",
+    "transaction_relayer_in_flight",
+    "transaction_confirmed",
+)
 
 
 def walks_the_primary_key(request: Callable[[], Any]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -218,7 +217,7 @@ def test_a_nonce_is_found_in_the_index_of_lanes() -> None:
 
 def test_late_transactions_are_found_in_the_index_of_open_ones() -> None:
     fill_table()
-    assert re.search("transaction_(unfinished|relayer_open)", late().explain())
+    assert "transaction_unfinished" in late().explain()
 
 
 def facts(client: Client, relayer: Relayer) -> dict[str, str]:

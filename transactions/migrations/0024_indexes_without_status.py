@@ -36,7 +36,7 @@ class Migration(migrations.Migration):
         ),
         AddIndexConcurrently(
             model_name='transaction',
-            index=models.Index(condition=models.Q(('finished_at', None)), fields=['relayer', '-sequence', 'kind'], name='transaction_relayer_open'),
+            index=models.Index(condition=models.Q(('finished_at', None), ('nonce', None)), fields=['relayer', '-sequence', 'kind'], name='transaction_relayer_queue'),
         ),
         AddIndexConcurrently(
             model_name='transaction',

@@ -237,7 +237,9 @@ class Transaction(Resource):
             models.Index("lane", name="transaction_unclaimed", condition=Q(unclaimed_until__isnull=False)),
             # For lists. The kind comes last, so that totals are counted from the index alone.
             models.Index(fields=["relayer", "-sequence", "kind"], name="transaction_relayer"),
-            models.Index(fields=["relayer", "-sequence", "kind"], name="transaction_relayer_open", condition=IS_OPEN),
+            models.Index(
+                fields=["relayer", "-sequence", "kind"], name="transaction_relayer_queue", condition=IS_PENDING
+            ),
             models.Index(
                 fields=["relayer", "-sequence", "kind"], name="transaction_relayer_in_flight", condition=HAS_OPEN_NONCE
             ),

@@ -17,7 +17,7 @@ from chain.plausibility import MAX_BLOCKS_BEHIND, is_believed
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.databases import release_connection
-from transactions.models import FINAL, IS_OPEN, Attempt, ChainWatch, Hold, Lane, Transaction
+from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Attempt, ChainWatch, Hold, Lane, Status, Transaction
 from transactions.networks import network_of
 from transactions.settlement import accounts, chains, final_counts, holds, identifying, second_node, settling, writing
 from transactions.settlement.identity import database_identity
@@ -112,7 +112,7 @@ def load(lanes: Sequence[Lane]) -> Rows:
     recent = own.filter(status__in=FINAL, nonce__gte=unsure, mined_attempt__isnull=False)
     related = ("mined_attempt", "last_attempt")
     found = [
-        *own.filter(IS_OPEN).select_related(*related),
+        *own.filter(IS_OPEN, status__in=[*IN_FLIGHT, Status.MINED]).select_related(*related),
         *recent.filter(contradicted_at=None).select_related(*related),
     ]
     attempts: dict[int, list[Attempt]] = defaultdict(list)
