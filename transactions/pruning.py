@@ -17,7 +17,7 @@ from transactions.spending.windows import first_counted, hour_of, used
 
 # At most so many rows at once: fewer if a lane would be locked for longer than about so long.
 BATCH_SIZE = 500
-LOCKED_SECONDS = 0.03
+LOCKED_SECONDS = 0.02
 # Between batches, for writers that wait for the lane.
 PAUSE_SECONDS = 0.01
 

@@ -132,7 +132,7 @@ def test_rows_are_chosen_before_the_lane_is_locked(lane: Lane, monkeypatch: pyte
     assert set(depths) == {0}
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(0.001, [2, 4, 8, 2]), (0.06, [2, *14 * [1]])])
+@pytest.mark.parametrize(("seconds", "expected"), [(0.001, [2, 4, 8, 2]), (0.04, [2, *14 * [1]])])
 def test_a_lane_that_is_locked_for_long_loses_fewer_rows_at_once(
     lane: Lane, monkeypatch: pytest.MonkeyPatch, seconds: float, expected: list[int]
 ) -> None:

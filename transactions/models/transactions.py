@@ -38,6 +38,7 @@ IS_PENDING = Q(finished_at=None, nonce=None)
 HAS_OPEN_NONCE = Q(finished_at=None, nonce__isnull=False)
 IS_IN_FLIGHT = HAS_OPEN_NONCE & Q(status__in=IN_FLIGHT)
 IS_CONFIRMED = Q(finished_at__isnull=False, unsuccessful=None)
+IS_UNSUCCESSFUL = Q(unsuccessful__isnull=False)
 IS_IN_STATUS: dict[str, Q] = {
     Status.PENDING: IS_PENDING,
     **{status: HAS_OPEN_NONCE & Q(status=status) for status in (*IN_FLIGHT, Status.MINED)},
@@ -45,9 +46,7 @@ IS_IN_STATUS: dict[str, Q] = {
     **{status: Q(unsuccessful=status) for status in UNSUCCESSFUL},
 }
 # Final rows that may not have executed the dearest of their payloads, as far as one node has reported.
-UNCORROBORATED = Q(corroborated_at=None, finished_at__isnull=False) & (
-    Q(unsuccessful__isnull=False) | Q(payload_version__gt=1)
-)
+UNCORROBORATED = Q(corroborated_at=None, finished_at__isnull=False) & (IS_UNSUCCESSFUL | Q(payload_version__gt=1))
 
 
 class Transaction(Resource):
@@ -250,13 +249,9 @@ class Transaction(Resource):
             models.Index(
                 fields=["unsuccessful", "relayer", "-sequence", "kind"],
                 name="transaction_relayer_ended",
-                condition=Q(unsuccessful__isnull=False),
+                condition=IS_UNSUCCESSFUL,
             ),
-            models.Index(
-                fields=["unsuccessful", "-sequence"],
-                name="transaction_ended",
-                condition=Q(unsuccessful__isnull=False),
-            ),
+            models.Index(fields=["unsuccessful", "-sequence"], name="transaction_ended", condition=IS_UNSUCCESSFUL),
             models.Index(fields=["kind", "-sequence"], name="transaction_other_kind", condition=~Q(kind="request")),
             prefix_index("identifier", name="transaction_identifier_prefix"),
             prefix_index("to", name="transaction_to_prefix"),
