@@ -128,10 +128,10 @@ def prepare(server: str, folder: Path, *, fast: bool) -> Bench:
     return Bench(fast, server, folder, *tokens)
 
 
-def run_apart(arguments: list[str], environment: dict[str, str]) -> str:
-    """Run Python with these settings, and return the last line that it printed."""
+def run_apart(arguments: list[str], environment: dict[str, str], project: Path = PROJECT) -> str:
+    """Run Python with these settings in a checkout, and return the last line that it printed."""
     command = [sys.executable, *arguments]
-    done = subprocess.run(command, env=environment, cwd=PROJECT, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, env=environment, cwd=project, stdout=subprocess.PIPE, text=True, check=True)
     return (done.stdout.splitlines() or [""])[-1]
 
 

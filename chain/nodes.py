@@ -15,8 +15,10 @@ from chain.attempts import Call, attempt
 from chain.errors import NodesUnreachable
 from relayer_service.background.pools import at_once
 from relayer_service.net.addresses import mask
+from relayer_service.observability.logs import RepeatedWarnings
 
 logger = logging.getLogger(__name__)
+logger.addFilter(RepeatedWarnings())
 
 # A node's URL and its weight.
 Node = tuple[str, int]

@@ -12,8 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management import BaseCommand
 from granian._internal import load_target
 from granian.constants import HTTPModes, Interfaces, RuntimeModes
 from granian.http import HTTP1Settings
@@ -36,6 +38,8 @@ MAX_CONNECTIONS = 4096
 STOP_SECONDS = 25
 # A process is replaced after a day, in case of a memory leak.
 PROCESS_LIFETIME_SECONDS = 24 * 60 * 60
+# Restarting does not help processes that fail more often with an exception, such as in an import.
+MAX_FAILED_PROCESSES = 5
 # Open files of a process that are not client connections.
 OTHER_FILES = 1024
 # A Linux socket filter that drops the first packet (SYN) of each new connection.
@@ -62,6 +66,7 @@ class WebServer(Server):
 
     def __init__(self, application: str, listener: socket.socket) -> None:
         self.listener = listener
+        self.failed_processes = 0
         super().__init__(
             application,
             address=settings.HOST.strip("[]"),
@@ -90,6 +95,13 @@ class WebServer(Server):
     def shutdown(self, exit_code: int = 0) -> None:
         threading.Thread(target=stop_listening, args=[self.listener]).start()
         super().shutdown(exit_code)
+
+    def _respawn_workers(self, workers: list[int], *args: Any, **options: Any) -> None:
+        # granian exits only if one process ends twice within seconds. An exception ends it with 1, a signal below 0.
+        self.failed_processes += sum(self.wrks[index].inner.exitcode == 1 for index in workers)
+        if self.failed_processes >= MAX_FAILED_PROCESSES:
+            self.shutdown(1)
+        super()._respawn_workers(workers, *args, **options)
 
     def _init_shared_socket(self) -> None:
         self._ssp = None
@@ -132,7 +144,11 @@ def stop_listening(listener: socket.socket) -> None:
 
 def load(application: str) -> Any:
     processes.signal_when_parent_dies(signal.SIGTERM)
-    return load_target(application)
+    loaded = load_target(application)
+    if apps.ready:
+        # As before every command, such as of NETWORKS_FILE.
+        BaseCommand().check()
+    return loaded
 
 
 def allow_connections(count: int) -> None:
@@ -166,7 +182,12 @@ def main(arguments: list[str]) -> int:
     allow_connections(MAX_CONNECTIONS)
     # Children inherit the parent's handler, which would lose a signal that arrives before they install their own.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
-    WebServer(arguments[0] if arguments else "relayer_service.rsgi:application", listener).serve(target_loader=load)
+    server = WebServer(arguments[0] if arguments else "relayer_service.rsgi:application", listener)
+    try:
+        server.serve(target_loader=load)
+    except SystemExit:
+        print("The web processes keep failing: stopping. See the errors above.", file=sys.stderr)
+        return 1
     return 0
 
 

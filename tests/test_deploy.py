@@ -11,7 +11,10 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import tomllib
+from collections.abc import Iterator
 from configparser import RawConfigParser
 from pathlib import Path
 from typing import Any
@@ -23,8 +26,11 @@ from django.conf import settings
 from relayer_service import processes, server
 from relayer_service.background import tasks
 from relayer_service.supervisor import Supervisor
-from tests import proxy, servers
-from tests.servers import PROJECT
+from tests import dockerfile, proxy, servers
+from tests.check_deploy import PRODUCTION
+from tests.concurrency import PATIENCE_SECONDS, wait_until
+from tests.dockerfile import Stage
+from tests.servers import PROJECT, free_port
 from tests.test_repository import variables_read
 
 DEPLOY = PROJECT / "deploy"
@@ -66,6 +72,14 @@ def test_image_and_units_run_what_make_run_runs() -> None:
     python = "/opt/relayer/.venv/bin/python"
     assert Unit("relayer-web@.service")["Service"]["ExecStart"].split() == [python, *WEB]
     assert Unit("relayer-worker@.service")["Service"]["ExecStart"].split() == [python, *WORKER]
+    steps = re.findall(r"^ExecStart=(.*)$", UNITS["relayer-migrate.service"], re.M)
+    assert steps == [
+        " ".join([python, *SERVICES["migrate"]["command"][1:]]),
+        *(
+            step.replace("/opt/venv/bin/python", python)
+            for step in re.findall(r"^ *(/opt\S+ manage.*\S) \\$", DOCKERFILE, re.M)
+        ),
+    ]
 
 
 def test_every_variable_that_the_service_is_given_is_one_of_its_settings() -> None:
@@ -208,11 +222,48 @@ def seconds(text: str) -> int:
     return int(text.rstrip("s"))
 
 
-def test_every_file_that_the_image_takes_is_sent_to_the_engine() -> None:
-    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.M)
-    sent = set(re.findall(r"^!(\S+)$", (PROJECT / ".dockerignore").read_text(), re.M))
-    assert {name for line in copied for name in line.split()} == sent
-    assert all((PROJECT / name).exists() for name in sent)
+@pytest.fixture(scope="module")
+def image() -> Iterator[Stage]:
+    # Not a folder of pytest, which no other user can enter.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        built = dockerfile.build(DEPLOY / "Dockerfile", PROJECT, Path(folder))
+        yield built
+        dockerfile.set_writable(built.root, True)
+
+
+def test_the_image_has_the_packages_of_the_service_and_no_others(image: Stage) -> None:
+    packages = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
+    made = {"__pycache__", "data", "deploy", "manage.py", "requirements.lock", "requirements-providers.lock"}
+    assert {path.name for path in image.folder.iterdir()} - made == {name.rstrip("*") for name in packages["include"]}
+
+
+def test_the_image_passes_the_checks_of_a_deployment(image: Stage) -> None:
+    check = ["python", "manage.py", "check", "--deploy", "--fail-level", "DEBUG"]
+    assert image.run(check, PRODUCTION) == (0, "System check identified no issues (0 silenced).\n")
+
+
+def test_the_image_answers_as_its_user_on_a_root_that_is_read_only(image: Stage) -> None:
+    assert image.run(["touch", "/srv/relayer/written"], {})[0] == 1
+    environment = PRODUCTION | {"PORT": str(free_port()), "WEB_PROCESSES": "1"}
+    wait_for_health(image, image.command, image.health_check, environment)
+
+
+def test_a_worker_of_the_image_is_healthy_for_compose(image: Stage) -> None:
+    *command, address = SERVICES["worker"]["command"]
+    command.append(address.replace("9100", str(free_port())))
+    check = SERVICES["worker"]["healthcheck"]["test"][1].partition(" || ")[0].replace("$$", "$")
+    wait_for_health(image, command, ["sh", "-c", check], PRODUCTION)
+
+
+def wait_for_health(image: Stage, command: list[str], check: list[str], environment: dict[str, str]) -> None:
+    with image.start(command, environment) as process:
+        try:
+            wait_until(lambda: process.poll() is not None or image.run(check, environment)[0] == 0)
+            assert process.poll() is None
+        finally:
+            process.terminate()
+            print(process.communicate(timeout=PATIENCE_SECONDS)[0])
 
 
 def test_the_locks_of_the_image_pin_the_versions_that_are_tested() -> None:

@@ -112,6 +112,10 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {'relayer_lane_head_age_seconds_max{network="sepolia"}': "901x60"},
         {'relayer_lane_head_age_seconds_max{network="sepolia"}': "60x60"},
     ),
+    "RelayerRequestsWait": (
+        {'relayer_transaction_oldest_due_seconds{network="sepolia"}': "301x60"},
+        {'relayer_transaction_oldest_due_seconds{network="sepolia"}': "60x60"},
+    ),
     "RelayerTransactionContradicted": (
         {'relayer_transactions_contradicted_total{network="sepolia"}': "1x60"},
         {'relayer_transactions_contradicted_total{network="sepolia"}': "0x60"},
@@ -201,3 +205,5 @@ def test_every_metric_of_the_service_has_its_prefix_and_is_documented() -> None:
     assert {name for name in found if not name.startswith("relayer_")} == set()
     documented = set(re.findall(r"`(relayer_\w+?)(?:_total)?[`{]", (PROJECT / "docs/operations.md").read_text()))
     assert {name for name in found if not name.startswith("relayer_process_")} - documented == set()
+    shown = json.dumps(DASHBOARD)
+    assert {name for name in documented if name not in shown} == set()

@@ -30,6 +30,7 @@ from relayer_service.storage.nul import has_nul
 from relayers.models import Relayer, find_relayer
 from signers import signing
 from transactions import metrics, optimistic, queues, quotas, rules
+from transactions.changes import log_change
 from transactions.lane_locks import QueuedLane, claim_lane, lock_lane_and_read_relayer
 from transactions.models import Lane, Status, StatusChange, Transaction, amount_text
 from transactions.networks import network_of
@@ -176,6 +177,7 @@ def _checked_row(request: Request, relayer: Relayer, queue: QueuedLane) -> tuple
 def _accepted(row: Transaction, queue: QueuedLane) -> Accepted:
     step("accepted")
     transaction.on_commit(lambda: metrics.count(metrics.ACCEPTED, queue.lane.chain_id), robust=True)
+    log_change(row, "", "it is accepted")
     transaction.on_commit(lambda: step("accept_committed"))
     push_lane(queue.lane)
     return Accepted(row, queue.lane.generation, queue.queue.queued)

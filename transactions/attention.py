@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, Q, Value
+from django.db.models import Min, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
@@ -26,30 +26,34 @@ from relayer_service.admin.attention import (
     number_of,
     read_groups,
 )
+from relayer_service.admin.lists import count_up_to_maximum
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.literals import with_literals
 from relayers.models import Relayer
 from transactions import formatting
 from transactions.admin_filters import HELD, WAITING
-from transactions.models import IN_FLIGHT, IS_OPEN, OPEN, Lane, Status, TopUp, Transaction, Waiting
+from transactions.models import IN_FLIGHT, IS_IN_STATUS, IS_OPEN, OPEN, Lane, Status, TopUp, Transaction, Waiting
 from transactions.panels import transactions_url
+from transactions.queues import with_oldest_due
 from transactions.reasons import status_reason
 from transactions.strip import EXPECTED_BLOCKS, MINIMUM_WAIT
 
 NEEDED = ["transactions.view_transaction", "transactions.view_lane"]
 # A lane that has waited for less may go on in its next turn.
 CONDITIONS: dict[str, Q] = {
-    HELD: Q(held_since__isnull=False),
+    # One that cannot pay for what would end its hold waits for funds.
+    HELD: Q(held_since__isnull=False) & ~Q(waiting=Waiting.FUNDS),
     **{
         each: with_literals(~Q(waiting=""))
-        & Q(waiting=each, held_since=None, waiting_since__lt=DatabaseNow() - MINUTE)
+        & Q(waiting=each, waiting_since__lt=DatabaseNow() - MINUTE)
+        & (Q(held_since=None) | Q(waiting=Waiting.FUNDS))
         for each in Waiting
     },
 }
 SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
 LANES = "lanes."
-LATE, TOP_UPS = "transactions.late", "topups"
+LATE, UNSENT, TOP_UPS = "transactions.late", "unsent", "topups"
 # What follows the network.
 TITLES: dict[str, str] = {
     f"{LANES}{HELD}": "held lanes",
@@ -57,6 +61,7 @@ TITLES: dict[str, str] = {
     f"{LANES}{Waiting.SIGNER}": "lanes whose signer fails",
     f"{LANES}{Waiting.NODES}": "lanes whose nodes do not answer",
     LATE: "transactions that wait longer than expected",
+    UNSENT: "requests that are due and have no nonce",
     TOP_UPS: "relayers that are not topped up",
 }
 
@@ -75,20 +80,27 @@ def queries() -> list[Any]:
     # The relayer of a lane may have been deleted.
     network = Coalesce("relayer__network", Value(""))
     # Lanes that are held or wait are reported themselves.
-    late = Transaction.objects.filter(is_late(), lane__held_since=None, lane__waiting="")
+    overdue = DatabaseNow() - MINUTE
+    unsent = with_oldest_due().filter(oldest_due__lt=overdue, held_since=None, waiting="")
+    late = late_rows().filter(lane__held_since=None, lane__waiting="")
+    late = late.exclude(status=Status.PENDING, due_at__lt=overdue, relayer__paused=False)
     top_ups = TopUp.objects.filter(due_at__isnull=False)
     return [
         *(
             grouped(f"{LANES}{name}", Lane.objects.filter(condition), network, SINCE[name], Value(int(name == HELD)))
             for name, condition in CONDITIONS.items()
         ),
-        grouped(LATE, late, network, "created_at", number=Count("lane", distinct=True), newest=UNKNOWN),
+        grouped(LATE, late, network, "created_at", newest=UNKNOWN),
+        grouped(UNSENT, unsent, network, "oldest_due", newest=UNKNOWN),
         grouped(TOP_UPS, top_ups, network, "created_at"),
     ]
 
 
 def cause(rows: GroupedRows) -> Cause:
     query = {"network": rows.group} if rows.group else {}
+    if rows.kind == UNSENT:
+        url = transactions_url(None, status=Status.PENDING.value, **query)
+        return rows.cause(f"{rows.group}: {TITLES[UNSENT]}", "relayer", url, "No worker takes them, or too many wait.")
     if rows.kind == LATE:
         unit, url = "relayer", transactions_url(None, **query)
     elif rows.kind == TOP_UPS:
@@ -99,10 +111,10 @@ def cause(rows: GroupedRows) -> Cause:
 
 
 def numbers() -> dict[str, int]:
-    """Return the number of lanes by problem, and of open transactions by status."""
+    """Return the number of lanes by problem, and of open transactions by status, which is counted up to a maximum."""
     lanes = {name: number_of(Lane.objects.filter(condition)) for name, condition in CONDITIONS.items()}
-    requests = Transaction.objects.filter(IS_OPEN)
-    return counts_of(lanes | {str(status): number_of(requests.filter(status=status)) for status in OPEN})
+    rows = [Transaction.objects.filter(IS_IN_STATUS[status]) for status in OPEN]
+    return counts_of(lanes) | dict(zip(map(str, OPEN), count_up_to_maximum(rows), strict=True))
 
 
 def examples(causes: Sequence[Cause]) -> dict[str, Example]:
@@ -157,14 +169,16 @@ def lanes_url(state: str, **query: str) -> str:
     return f"{reverse('admin:transactions_lane_changelist')}?{urlencode(chosen | query)}"
 
 
-def is_late() -> Q:
-    """Return the condition of transactions that have waited longer than their network usually takes."""
+def late_rows() -> QuerySet[Any]:
+    """Return the first transaction of each lane that has waited longer than its network usually takes."""
     slow: dict[float, list[int]] = defaultdict(list)
     for network in networks().values():
         if network.block_seconds * EXPECTED_BLOCKS > MINIMUM_WAIT.total_seconds():
             slow[network.block_seconds * EXPECTED_BLOCKS].append(network.chain_id)
-    condition = IS_OPEN & Q(status__in=[Status.PENDING, *IN_FLIGHT], created_at__lt=DatabaseNow() - MINIMUM_WAIT)
+    waiting = Transaction.objects.filter(IS_OPEN, status__in=[Status.PENDING, *IN_FLIGHT]).order_by()
+    firsts = waiting.values("lane").annotate(first=Min("pk")).values("first")
+    condition = Q(pk__in=firsts, created_at__lt=DatabaseNow() - MINIMUM_WAIT)
     for seconds, chains in slow.items():
         wait = timedelta(seconds=seconds)
         condition &= ~Q(lane__chain_id__in=chains) | Q(created_at__lt=DatabaseNow() - wait)
-    return condition
+    return Transaction.objects.filter(condition)

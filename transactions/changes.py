@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
@@ -13,7 +15,9 @@ from notifications.delivery.creating import Candidate, all_channels, create_each
 from notifications.emitting import wake
 from notifications.subscriptions import is_chosen
 from relayer_service.audit.actors import Actor
-from relayer_service.storage.clock import database_now
+from relayer_service.observability.logs import redact
+from relayer_service.storage.clock import DatabaseNow, database_now
+from relayer_service.storage.compiled import compiled
 from relayer_service.storage.updating import update_each
 from transactions import metrics
 from transactions.events import BY_STATUS, RequestedEvent, TransactionChangeData, TransactionEvent
@@ -23,6 +27,8 @@ from transactions.representation import transaction_data
 from transactions.spending.settling import changes_charges, settle
 from transactions.states import Cause, target
 
+logger = logging.getLogger(__name__)
+
 # The column with the time of each status.
 TIMES = {Status.SENT: "sent_at", Status.SUBMITTED: "submitted_at", Status.MINED: "mined_at"}
 
@@ -30,21 +36,43 @@ TIMES = {Status.SENT: "sent_at", Status.SUBMITTED: "submitted_at", Status.MINED:
 def locking_rows() -> QuerySet[Transaction]:
     """Return a query that locks rows in order, with all that a change of their status reads."""
     rows = Transaction.objects.select_for_update(no_key=True, of=("self",)).order_by("pk")
-    return rows.select_related("last_attempt", "mined_attempt", "lane__watch", "relayer__notification")
+    rows = rows.select_related("last_attempt", "mined_attempt", "lane__watch", "relayer__notification")
+    return rows.annotate(now=DatabaseNow())
 
 
 def lock_rows(rows: Iterable[Transaction]) -> dict[int, Transaction]:
     """Lock rows and return those that are as they were read, by primary key; the others were changed meanwhile."""
     versions = {row.pk: row.version for row in rows}
-    locked = locking_rows().filter(pk__in=versions)
-    return {row.pk: row for row in locked if row.version == versions[row.pk]}
+    return {row.pk: row for row in lock_by_key(versions) if row.version == versions[row.pk]}
+
+
+def lock_by_key(pks: Iterable[int]) -> list[Transaction]:
+    return _locked(sorted(pks))
+
+
+@compiled()
+def _locked(pks: list[int]) -> QuerySet[Transaction]:
+    return locking_rows().filter(pk__in=pks)
+
+
+def log_change(row: Transaction, before: str, cause: str, reason: str = "", attempt: Attempt | None = None) -> None:
+    """Log a change of status once it is committed, without a query."""
+    attempt, relayer = attempt or row.attempt, redact(row.relayer.identifier) if row.relayer else None
+    fields: dict[str, Any] = {"transaction": row.identifier, "relayer": relayer, "from_status": before}
+    fields |= {"status": row.status, "nonce": row.nonce, "hash": attempt.hash if attempt else None}
+    # Redacted here: in the whole line, the hash would be taken for a key.
+    fields |= {"cause": cause, "reason": redact(reason)}
+    extra = {"fields": fields, "redacted": True}
+    text = " ".join(f"{name}={value}" for name, value in fields.items() if value not in {None, ""})
+    transaction.on_commit(lambda: logger.info("Status changed: %s", text, extra=extra), robust=True)
 
 
 class Changes:
     """The changes of one database transaction, whose rows the caller has locked (`lock_rows`)."""
 
-    def __init__(self) -> None:
-        self.now = database_now()
+    def __init__(self, rows: Iterable[Transaction] = ()) -> None:
+        # The time when they were locked.
+        self.now: datetime = next((row.now for row in rows if hasattr(row, "now")), None) or database_now()
         self._columns: dict[int, set[str]] = defaultdict(set)
         self._rows: dict[int, Transaction] = {}
         self._lines: list[StatusChange] = []
@@ -97,6 +125,7 @@ class Changes:
         )
         if chosen := event or BY_STATUS.get(status):
             self._events.append((chosen, row))
+        log_change(row, before, cause, reason, attempt)
         if is_counted:
             self._settled.append(row)
         self._observations.append(metrics.StatusObservation.from_row(row, before, self.now, is_first))
@@ -122,7 +151,7 @@ class Changes:
 
     def _emit(self) -> None:
         each: dict[TransactionEvent[Any], list[Candidate]] = defaultdict(list)
-        people = list(all_channels()) if self._events else []
+        people = all_channels() if self._events else []
         for event, row in self._events:
             if row.kind != Transaction.Kind.REQUEST or row.relayer is None:
                 continue

@@ -9,7 +9,7 @@ from django.urls import reverse
 from relayer_service.admin.attention import read_once
 from relayer_service.admin.dashboard import Card, alarm, label, link
 from relayer_service.admin.dates import ago
-from relayer_service.admin.lists import MAX_LISTED
+from relayer_service.admin.lists import MAX_LISTED, counted
 from relayer_service.storage.clock import DatabaseNow
 from transactions.admin_filters import HELD, WAITING
 from transactions.attention import lanes_url, may_view, numbers
@@ -29,7 +29,7 @@ def transactions(request: HttpRequest) -> Card | None:
         return Card("Transactions", empty="None is open, and none was confirmed in the last day.", url=page)
     waiting = sum(counts[each] for each in Waiting)
     rows = [
-        *([link(status.label, transactions_url(None, status=status)), f"{counts[status]:,}"] for status in OPEN),
+        *([link(status.label, transactions_url(None, status=status)), counted(counts[status])] for status in OPEN),
         [link("Confirmed in the last day", transactions_url(None, status=Status.CONFIRMED)), confirmed()],
         ["Oldest head of a lane", oldest_head()],
         [link("Held lanes", lanes_url(HELD)), alarm(counts[HELD])],

@@ -21,15 +21,25 @@ from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnlyAdmin
 from relayer_service.admin.confirmation import PendingAction, ReasonForm
 from relayer_service.admin.dates import ago_titled, to_the_minute
-from relayer_service.admin.lists import MAX_LISTED
+from relayer_service.admin.lists import MAX_LISTED, count_up_to_maximum, counted
 from relayer_service.admin.references import is_key, link
+from relayers.models import Relayer
 from relayers.policy_fields import coins
 from transactions import actions, formatting
 from transactions.actions import Refused
 from transactions.admin_filters import RELAYER, LaneStateFilter, RelayerNetworkFilter, WaitingFilter
 from transactions.gaps import fill_cost, fill_gap, fill_refusal
 from transactions.holding import RISKS, hold_lanes, release_lanes
-from transactions.models import IN_FLIGHT, IS_IN_FLIGHT, IS_OPEN, Hold, Lane, Status, Transaction
+from transactions.models import (
+    HAS_OPEN_NONCE,
+    IN_FLIGHT,
+    IS_IN_FLIGHT,
+    IS_PENDING,
+    Hold,
+    Lane,
+    Status,
+    Transaction,
+)
 
 HOLD, RELEASE, FILL_HOLE, RESEND_ALL = "Hold", "Release", "Fill hole", "Resend all"
 # The parameter with the page that an action leads back to: "lane" or "relayer".
@@ -157,7 +167,7 @@ class LaneAdmin(ReadOnlyAdmin):
 
     @display(description="queued")
     def queued(self, lane: Any) -> str:
-        return f"{lane.open_counts[Status.PENDING]:,}"
+        return counted(lane.open_counts[Status.PENDING])
 
     @display(description="head since")
     def head_age(self, lane: Lane) -> str:
@@ -293,11 +303,25 @@ def rows_in_flight(lane: Lane) -> QuerySet[Transaction]:
     return Transaction.objects.filter(IS_IN_FLIGHT, lane=lane, epoch=lane.epoch)
 
 
+def lane_of(obj: Any) -> Any:
+    """Return the lane of a relayer, or a lane, with its `open_counts`; all panels of a page read them once."""
+    if not hasattr(obj, "counted_lane"):
+        key = {"relayer": obj.pk} if isinstance(obj, Relayer) else {"pk": obj.pk}
+        obj.counted_lane = Lane.objects.select_related("relayer", "watch").filter(**key).first()
+        add_counts([obj.counted_lane] if obj.counted_lane else [])
+    return obj.counted_lane
+
+
 def add_counts(lanes: Iterable[Any]) -> None:
-    """Set `open_counts` of each lane, by status, in one query."""
+    """Set `open_counts` of each lane, by status, in two queries; pending ones are counted up to a maximum."""
     by_lane = {lane.pk: lane for lane in lanes}
     for lane in by_lane.values():
         lane.open_counts = defaultdict(int)
-    rows = Transaction.objects.filter(IS_OPEN, lane__in=[*by_lane]).order_by()
-    for key, status, count in rows.values_list("lane", "status").annotate(Count("pk")):
-        by_lane[key].open_counts[status] = count
+    if not by_lane:
+        return
+    queues = [Transaction.objects.filter(IS_PENDING, lane=key) for key in by_lane]
+    for lane, number in zip(by_lane.values(), count_up_to_maximum(queues), strict=True):
+        lane.open_counts[Status.PENDING] = number
+    rows = Transaction.objects.filter(HAS_OPEN_NONCE, lane__in=[*by_lane]).order_by()
+    for key, status, number in rows.values_list("lane", "status").annotate(Count("pk")):
+        by_lane[key].open_counts[status] = number

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
 
@@ -60,7 +59,7 @@ def lock_lane_and_read_relayer(
         found = _first(Lane.objects.filter(relayer__identifier=relayer_id), requester)
         return found, *read_relayer(relayer_id, token_id)
     with connection.connection.pipeline(), connection.cursor() as lanes, connection.cursor() as relayers:
-        lanes.execute(KEY_SHARE, [requester, settings.TRANSACTION_QUEUE_LIMIT, relayer_id])
+        lanes.execute(KEY_SHARE, [*queues.size_parameters(requester), relayer_id])
         relayers.execute(relayer_lookup.STATEMENT, [token_id, relayer_id])
         lane, relayer = lanes.fetchone(), relayers.fetchone()
     return from_columns(lane[1:]) if lane else None, *relayer_lookup.from_columns(relayer_id, relayer)

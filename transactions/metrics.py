@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
 from django.db.models import Count, Min, Q, QuerySet
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -20,7 +21,8 @@ from chain.networks import network_by_chain_id
 from relayer_service.observability.metrics import BUCKETS, StateCollector, shared
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.resources import first_state
-from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Lane, Status, Transaction, Waiting
+from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, IS_OPEN, Lane, Status, Transaction, Waiting
+from transactions.queues import with_oldest_due
 
 # Up to the eight hours after which a request usually expires.
 STAGE_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3_600, 14_400, 28_800)
@@ -62,6 +64,11 @@ SIGNER_SECONDS = Histogram(
 WATCH_SECONDS = Histogram(
     "relayer_chain_watch_seconds", "Time to read a chain once for all its lanes.", ["network"], buckets=BUCKETS
 )
+
+OPEN_ROWS = """
+SELECT lane.chain_id, counted.lane, counted.status, counted.number
+FROM ({}) AS counted JOIN transactions_lane AS lane ON lane.id = counted.lane
+"""
 
 
 def network_label(chain_id: int) -> str:
@@ -117,26 +124,31 @@ class LaneCollector(StateCollector):
     name, text, states = "relayer_lanes", "Lanes, by state.", ["running", "held", *Waiting.values]
 
     def rows(self) -> QuerySet[Any]:
-        conditions = {"held": Q(held_since__isnull=False), **{str(each): Q(waiting=each) for each in Waiting}}
+        conditions = {"funds": Q(waiting="funds"), "held": Q(held_since__isnull=False)}
+        conditions |= {str(each): Q(waiting=each) for each in Waiting}
         lanes: QuerySet[Any] = Lane.objects.order_by().annotate(state=first_state(conditions, "running"))
         return lanes
 
     def more(self) -> Iterable[Metric]:
-        """Yield what open transactions show, from one query that reads their index."""
+        """Yield what open transactions show. They are counted in their index alone: their lanes are joined after."""
         now = database_now()
-        rows = Transaction.objects.filter(IS_OPEN).order_by().values_list("lane__chain_id", "lane", "status")
+        rows = Transaction.objects.filter(IS_OPEN).order_by()
+        sql, parameters = rows.values_list("lane", "status").annotate(number=Count("*")).query.sql_with_params()
         open_rows: dict[tuple[str, str], int] = defaultdict(int)
         in_flight: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         queues: dict[str, int] = defaultdict(int)
-        ages: dict[str, float] = defaultdict(float)
-        for chain_id, lane, status, count, head in rows.annotate(Count("pk"), Min("lane__head_since")):
+        with connection.cursor() as cursor:
+            cursor.execute(OPEN_ROWS.format(sql), parameters)
+            found = cursor.fetchall()
+        for chain_id, lane, status, count in found:
             network = network_label(chain_id)
             open_rows[network, status] += count
             if status == Status.PENDING:
                 queues[network] = max(queues[network], count)
             if status in IN_FLIGHT:
                 in_flight[network][lane] += count
-                ages[network] = max(ages[network], (now - head).total_seconds() if head else 0.0)
+        heads = rows.filter(IS_IN_FLIGHT).values_list("lane__chain_id").annotate(Min("lane__head_since"))
+        ages = {network_label(chain): (now - head).total_seconds() if head else 0.0 for chain, head in heads}
         family = GaugeMetricFamily(
             "relayer_transactions_open", "Transactions without a final status.", labels=["network", "status"]
         )
@@ -150,6 +162,10 @@ class LaneCollector(StateCollector):
         yield by_network("relayer_lane_queue_length_max", "Maximum number of queued requests of a lane.", queues)
         text = "Maximum time that a lane has waited for its lowest nonce in flight to be mined."
         yield by_network("relayer_lane_head_age_seconds_max", text, ages)
+        oldest = with_oldest_due().order_by().values_list("chain_id").annotate(Min("oldest_due"))
+        waits = {network_label(chain): max(0.0, (now - (due or now)).total_seconds()) for chain, due in oldest}
+        text = "Time that the oldest due request without a nonce has waited; 0 if there is none."
+        yield by_network("relayer_transaction_oldest_due_seconds", text, waits)
 
 
 def by_network(name: str, text: str, values: dict[str, Any]) -> Metric:

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.db import connection
 
 from relayer_service.storage.inserting import Also
@@ -81,7 +80,7 @@ class Seen:
 def read(relayer_id: str, token_id: int | None, requester: str) -> Seen:
     """Read what a request depends on; raise `NotFound` if there is no such relayer."""
     with connection.cursor() as cursor:
-        cursor.execute(READ, [token_id, token_id, requester, settings.TRANSACTION_QUEUE_LIMIT, relayer_id])
+        cursor.execute(READ, [token_id, token_id, *queues.size_parameters(requester), relayer_id])
         version, limits, *values = cursor.fetchone() or ("", None)
     of_relayer: list[Any] = values[: relayer_lookup.WIDTH]
     of_lane: list[Any] = values[relayer_lookup.WIDTH :]

@@ -13,6 +13,7 @@ from django.utils.html import format_html
 
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago, ago_titled, exact
+from relayer_service.admin.lists import counted
 from relayer_service.admin.panels import Panel, object_view
 from relayer_service.admin.references import and_more, link
 from relayer_service.extensions import is_enabled
@@ -20,7 +21,7 @@ from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
 from transactions import formatting
 from transactions.admin_filters import RELAYER
-from transactions.lane_admin import add_counts
+from transactions.lane_admin import lane_of
 from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
 from transactions.reasons import positions, status_reason
 from transactions.topups.panels import purpose
@@ -131,8 +132,8 @@ class LaneState(Panel):
 
     template = "admin/transactions/lane.html"
 
-    def context(self, request: HttpRequest, lane: Any) -> dict[str, Any]:
-        add_counts([lane])
+    def context(self, request: HttpRequest, obj: Lane) -> dict[str, Any]:
+        lane = lane_of(obj)
         rows = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane).select_related("last_attempt")
         shown = list(rows.defer("data", "revert_data", "last_attempt__raw").order_by("nonce")[:MAX_IN_FLIGHT])
         return {
@@ -163,7 +164,7 @@ def lane_facts(lane: Any) -> dict[str, str]:
         "Final nonce": number(lane.final_nonce),
         "Next nonce": number(lane.next_nonce),
         "In flight": f"{in_flight(lane):,}",
-        "Queued": f"{lane.open_counts[Status.PENDING]:,}",
+        "Queued": counted(lane.open_counts[Status.PENDING]),
         "Mined, not final": f"{lane.open_counts[Status.MINED]:,}",
         "Head since": ago(lane.head_since) if lane.head_since else "-",
         "Window": number(lane.window, "that of the network"),
@@ -197,12 +198,11 @@ class RelayerLane(Panel):
         return is_enabled("transactions") and bool(request.user.has_perm("transactions.view_transaction"))
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
-        lane: Any = Lane.objects.filter(relayer=relayer).first()
+        lane = lane_of(relayer)
         if lane is None:
             return {"relayer_lane": {"facts": {}}}
-        add_counts([lane])
         counts = {
-            str(status.label): counted(lane.open_counts[status], transactions_url(relayer, status=status))
+            str(status.label): linked(lane.open_counts[status], transactions_url(relayer, status=status))
             for status in OPEN
         }
         nonces = {"Chain nonce": number(lane.chain_nonce), "Next nonce": number(lane.next_nonce)}
@@ -214,5 +214,5 @@ class RelayerLane(Panel):
         return {"relayer_lane": {"facts": facts, "reason": formatting.lane_reason(lane), "links": links}}
 
 
-def counted(count: int, url: str) -> str:
-    return format_html('<a class="underline" href="{}">{}</a>', url, f"{count:,}") if count else "0"
+def linked(number: int, url: str) -> str:
+    return format_html('<a class="underline" href="{}">{}</a>', url, counted(number)) if number else "0"

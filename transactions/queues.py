@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Min
+from django.db.models import Min, OuterRef, QuerySet, Subquery
 
 from transactions.models import IS_PENDING, Lane, Transaction
 
@@ -23,12 +23,17 @@ EXACT_PLACES = 64
 MAX_WAIT = timedelta(minutes=15)
 LOCK = "SELECT pg_advisory_xact_lock(0x51554555, %s)"
 PENDING = "FROM transactions_transaction WHERE lane_id = {} AND nonce IS NULL AND finished_at IS NULL"
-# All and those of the requester, for the statements that accept.
-SIZES = f"""
+# Positions beyond are not counted: one more stands for all of them.
+MAX_POSITION = 1_000
+# All and those of the requester, for the statements that accept; see `size_parameters`. A queue has at most as many
+# rows as there are numbers from its first to its last: if that is far from any maximum, it is not counted to its end.
+SIZES = """
 (SELECT ARRAY[count(*), count(*) FILTER (WHERE requester = %s)] FROM (
-  SELECT requester {PENDING.format("lane.id")} LIMIT %s
+  SELECT requester {pending} LIMIT CASE WHEN (
+    (SELECT sequence {pending} ORDER BY sequence DESC LIMIT 1) - (SELECT sequence {pending} ORDER BY sequence LIMIT 1)
+  ) < %s THEN %s ELSE %s END
 ) AS pending)
-"""  # noqa: S608  # constants
+""".format(pending=PENDING.format("lane.id"))  # noqa: S608  # constants
 COUNT = f"SELECT requester, count(*) {PENDING.format('%s')} GROUP BY requester"  # constants
 
 
@@ -59,6 +64,10 @@ def share() -> int:
     return max(1, int(settings.TRANSACTION_QUEUE_LIMIT) // 2)
 
 
+def size_parameters(requester: str) -> list[Any]:
+    return [requester, share() - EXACT_PLACES, MAX_POSITION + 1, settings.TRANSACTION_QUEUE_LIMIT]
+
+
 def count(lane: Lane, requester: str, *, lock: bool = False) -> Queue:
     """Count the queue of a lane. With `lock`, a place that is left stays so until the end of the transaction."""
     with connection.cursor() as cursor:
@@ -69,6 +78,13 @@ def count(lane: Lane, requester: str, *, lock: bool = False) -> Queue:
             return found
         cursor.execute(LOCK, [lane.pk % 2**31])
     return count(lane, requester)
+
+
+def with_oldest_due() -> QuerySet[Any]:
+    """Return the lanes of relayers that are not paused, with when their first pending row is due: one look each."""
+    first = Transaction.objects.filter(IS_PENDING, lane=OuterRef("pk")).order_by("due_at").values("due_at")[:1]
+    lanes: QuerySet[Any] = Lane.objects.filter(relayer__paused=False).annotate(oldest_due=Subquery(first))
+    return lanes
 
 
 def retry_after(lane: Lane, now: datetime, block_seconds: float, **of: Any) -> int:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import NamedTuple
+
+from django.utils import timezone
 
 from relayer_service.storage.clock import timestamp
 from relayers.models import Relayer
 from transactions.models import FINAL, IS_PENDING, NOOP_PURPOSES, Attempt, Hold, Lane, Status, Transaction, Waiting
 from transactions.networks import network_of
+from transactions.queues import MAX_POSITION
 from transactions.routing import NOOP_BLOCKS, Route, choose, head_block
 from transactions.settlement.settling import too_late
 
@@ -24,8 +28,8 @@ SIGNING = {
 
 # The columns of a relayer that reasons need.
 RELAYER_COLUMNS = ("identifier", "network", "chain_id", "paused", "system_disabled", "disabled_reason_details")
-# Positions beyond are not counted: one more stands for all of them.
-MAX_POSITION = 1_000
+# After which a row or a lane that is due is late. Sweeps take seconds.
+PATIENCE = timedelta(minutes=1)
 
 
 class Position(NamedTuple):
@@ -54,7 +58,8 @@ def status_reason(row: Transaction, lane: Lane, position: Position | None = None
         return _requested(row)
     if row.status == Status.PENDING:
         # What stops the whole lane comes first: the row's own reason is from before.
-        return _hold(lane) or stop_reason(row.relayer) or row.status_reason or _outage(lane) or _queued(position, lane)
+        stop = _hold(lane) or stop_reason(row.relayer) or row.status_reason or _outage(lane)
+        return stop or _queued(row, position, lane)
     if row.status_reason or row.status in FINAL:
         return row.status_reason
     if row.status == Status.MINED:
@@ -80,6 +85,8 @@ def _hold(lane: Lane) -> str:
     if not found:
         return ""
     hold, entry = found[0]
+    if lane.waiting == Waiting.FUNDS and [*lane.holds] == [Hold.LOST_COMMITS]:
+        return _outage(lane, Waiting.FUNDS)
     details = f": {entry['details'].rstrip('.')}" if entry.get("details") else ""
     others = f" (and {_plural(len(found) - 1, 'other')})" if len(found) > 1 else ""
     return f"The relayer is held since {entry['since']}. {hold.label}{details}{others}."
@@ -99,12 +106,26 @@ def _outage(lane: Lane, *which: Waiting) -> str:
     return f"{Waiting(lane.waiting).label}{_since(lane)}."
 
 
-def _queued(position: Position | None, lane: Lane) -> str:
+def _queued(row: Transaction, position: Position | None, lane: Lane) -> str:
     counts = [f"{MAX_POSITION:,}+" if count > MAX_POSITION else str(count) for count in position or ()]
     place = f"Position {' of '.join(counts)}" if counts else "It is"
-    # One that costs less may be sent at once.
-    others = f"; another one waits for funds{_since(lane)}" if lane.waiting == Waiting.FUNDS else ""
-    return f"{place} in the queue of this relayer{others}."
+    return f"{place} in the queue of this relayer{_delay(row, lane)}."
+
+
+def _delay(row: Transaction, lane: Lane) -> str:
+    """Return why a row that is due for a while has no nonce, as far as its lane shows."""
+    if lane.waiting == Waiting.FUNDS:
+        # One that costs less may be sent at once.
+        return f"; another one waits for funds{_since(lane)}"
+    late = timezone.now() - PATIENCE
+    if row.due_at >= late:
+        return ""
+    if lane.due_at < late:
+        return f"; no worker has taken it since {timestamp(max(lane.due_at, row.due_at))}"
+    flying = (lane.next_nonce or 0) - (lane.chain_nonce or 0)
+    if row.relayer is not None and flying >= (lane.window or network_of(row.relayer).window):
+        return f"; {_plural(flying, 'nonce')} in flight, the maximum"
+    return f"; due since {timestamp(row.due_at)}"
 
 
 def _since(lane: Lane) -> str:

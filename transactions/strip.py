@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 
 from django.db import models
 
+from relayer_service.admin.lists import counted
 from transactions.lanes.market import MarketPrice
 from transactions.lanes.payloads import attempt_prices
 from transactions.lanes.pricing import maximum
 from transactions.models import IN_FLIGHT, Attempt, Hold, Lane, Status, Transaction, Waiting
-from transactions.reasons import status_reason, stop_reason
+from transactions.reasons import PATIENCE, status_reason, stop_reason
 
 # How many cells are shown: nonces before the next one of the chain, from it on, and requests without a nonce.
 MINED_SHOWN = 3
@@ -21,8 +22,6 @@ WAITING_SHOWN = 5
 # Until a block has a transaction: so many blocks, and on fast chains this long.
 EXPECTED_BLOCKS = 30
 MINIMUM_WAIT = timedelta(minutes=5)
-# After which a lane that is due and has no worker is reported. Sweeps take seconds.
-WORKER_PATIENCE = timedelta(minutes=1)
 
 
 class State(models.TextChoices):
@@ -136,7 +135,7 @@ def headline(
     if head and head.state == State.HOLE:
         behind = f"{_plural(flying, 'transaction')} in flight cannot be mined before it is used."
         return Headline(True, f"The chain expects nonce {head.nonce}, which no transaction has: {behind}")
-    if (queued or flying) and lane.due_at < now - WORKER_PATIENCE:
+    if (queued or flying) and lane.due_at < now - PATIENCE:
         return Headline(True, "No worker takes the turns of this lane. Check that workers run.")
     if head and head.row and head.since and now - head.since >= patience:
         reason = status_reason(head.row, lane)
@@ -151,14 +150,14 @@ def headline(
         reason = status_reason(first.row, lane)
         return Headline(True, f"The oldest request has waited for {_minutes(now - first.row.created_at)}. {reason}")
     if queued or flying:
-        return Headline(False, f"It is not stuck: {flying:,} in flight, {queued:,} queued.")
+        return Headline(False, f"It is not stuck: {flying:,} in flight, {counted(queued)} queued.")
     return Headline(False, "It is not stuck: nothing is in flight or queued.")
 
 
 def _behind(flying: int, queued: int) -> str:
     """Return what waits for the next nonce of the chain; "" if nothing does."""
     parts = [f"{flying:,} in flight"] if flying > 0 else []
-    parts += [f"{queued:,} queued"] if queued else []
+    parts += [f"{counted(queued)} queued"] if queued else []
     return f"Behind it: {' and '.join(parts)}." if parts else ""
 
 
@@ -175,4 +174,4 @@ def _minutes(duration: timedelta) -> str:
 
 
 def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{counted(count)} {noun}{'' if count == 1 else 's'}"

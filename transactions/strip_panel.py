@@ -13,6 +13,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.html import format_html
 
+from relayer_service.admin import lists
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago, ago_titled
 from relayer_service.admin.panels import Panel, object_view
@@ -23,7 +24,7 @@ from relayers.models import Relayer
 from relayers.policy_fields import coins
 from transactions import formatting, possible_actions
 from transactions.gaps import fill_refusal
-from transactions.lane_admin import ORIGIN, add_counts
+from transactions.lane_admin import ORIGIN, lane_of
 from transactions.lanes.market import MarketPrice
 from transactions.lanes.pricing import gwei
 from transactions.list_payloads import LARGE_COLUMNS
@@ -83,12 +84,6 @@ class Strip(Panel):
         return render(request, "admin/transactions/strip.html", context)
 
 
-def lane_of(obj: Relayer | Lane) -> Lane | None:
-    key = {"relayer": obj.pk} if isinstance(obj, Relayer) else {"pk": obj.pk}
-    found: Lane | None = Lane.objects.select_related("relayer", "watch").filter(**key).first()
-    return found
-
-
 def origin_of(obj: Relayer | Lane) -> str:
     """Return the page that actions lead back to."""
     return "relayer" if isinstance(obj, Relayer) else "lane"
@@ -97,7 +92,6 @@ def origin_of(obj: Relayer | Lane) -> str:
 def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice], origin: str) -> dict[str, Any]:
     """Return what the template shows. The number of queries does not depend on that of the rows."""
     now, patience = database_now(), expected_wait(network_of(lane.relayer).block_seconds if lane.relayer else 0)
-    add_counts([lane])
     nonces = nonce_range(lane)
     cells = build_cells(lane, nonces, _rows_with_nonce(lane, nonces.first, nonces.end), _first_waiting(lane), market)
     advice = _once([recommend(cell, lane, patience, now, refusal(lane)) for cell in cells])
@@ -110,13 +104,14 @@ def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice],
     reasons = _changes([_reason(lane, cell) for cell in cells])
     shown = [describe_cell(*each) for each in zip(cells, reasons, advice, buttons, strict=True)]
     waiting = sum(cell.state == State.WAITING for cell in cells)
+    queued = lane.open_counts[Status.PENDING]
     return {
         "is_stuck": main.is_stuck,
         "headline": formatting.readable(" ".join([main.text, *causes])),
         "main": _release_button(request, lane, origin) or main_button(cells, buttons),
         "cells": shown,
         "more_nonces": and_more(nonces.hidden),
-        "more_waiting": and_more(lane.open_counts[Status.PENDING] - waiting),
+        "more_waiting": and_more(queued - waiting) if queued <= lists.MAX_COUNTED else "and more",
         "top_up": top_up(lane, cells),
     }
 

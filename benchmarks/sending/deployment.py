@@ -29,6 +29,7 @@ class Deployment:
     database: Database
     settings: dict[str, str]
     port: int
+    project: Path = servers.PROJECT
     web: subprocess.Popen[bytes] | None = None
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -90,16 +91,18 @@ class Deployment:
 
     def _start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         with (self.database.folder / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(command, env=self.environment, cwd=servers.PROJECT, stdout=log, stderr=log)
+            return subprocess.Popen(command, env=self.environment, cwd=self.project, stdout=log, stderr=log)
 
 
 @contextmanager
-def deployed(database: Database, *, web: bool = True, workers: int = 0, **settings: str) -> Iterator[Deployment]:
-    """Run the service on a database, with a Redis that keeps nothing."""
+def deployed(
+    database: Database, *, web: bool = True, workers: int = 0, project: Path = servers.PROJECT, **settings: str
+) -> Iterator[Deployment]:
+    """Run the service of a checkout on a database, with a Redis that keeps nothing."""
     with ExitStack() as stack:
         redis = stack.enter_context(servers.redis())
         shared = {"REDIS_URL": redis, "EXTENSIONS": EXTENSIONS, "WEBHOOK_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8"}
-        deployment = Deployment(database, shared | settings, servers.free_port())
+        deployment = Deployment(database, shared | settings, servers.free_port(), project)
         stack.callback(deployment.stop)
         if web:
             deployment.start_web()

@@ -150,22 +150,31 @@ def check_page(port: int, request: load.Request) -> None:
 
 def fill(database: Database, sizes: tuple[int, ...]) -> None:
     """Add confirmed transactions to relayers that have one pending row each."""
-    raw = Account.sign_transaction(SIGNED, "0x" + "11" * 32).raw_transaction.hex()
     with database.connect() as connection:
-        (same,) = connection.execute(COLUMNS, [list(CHANGED)]).fetchone()
         pending = connection.execute("SELECT sequence, lane_id FROM transactions_transaction ORDER BY sequence")
         for number, ((sequence, lane), size) in enumerate(zip(pending.fetchall(), sizes, strict=False), 1):
             with connection.transaction():
-                transactions = TRANSACTIONS.format(
-                    same=same,
-                    same_of_row=", ".join(f"pending.{name}" for name in same.split(", ")),
-                    changed=", ".join(CHANGED),
-                    values=", ".join(CHANGED.values()),
-                    size=size,
-                    base=number * GAP,
-                    pending=sequence,
-                )
-                connection.execute(transactions)
-                connection.execute(ATTEMPTS.format(lane=lane, raw=raw))
+                copy_row(connection, sequence, CHANGED, size, number * GAP)
+                connection.execute(ATTEMPTS.format(lane=lane, raw=signed_bytes()))
         connection.execute("VACUUM ANALYZE")
         connection.execute("CHECKPOINT")
+
+
+def copy_row(connection: Any, pending: int, changed: dict[str, str], size: int, base: int) -> None:
+    """Add copies of a pending row with other values of some columns."""
+    (same,) = connection.execute(COLUMNS, [list(changed)]).fetchone()
+    transactions = TRANSACTIONS.format(
+        same=same,
+        same_of_row=", ".join(f"pending.{name}" for name in same.split(", ")),
+        changed=", ".join(changed),
+        values=", ".join(changed.values()),
+        size=size,
+        base=base,
+        pending=pending,
+    )
+    connection.execute(transactions)
+
+
+def signed_bytes() -> str:
+    text: str = Account.sign_transaction(SIGNED, "0x" + "11" * 32).raw_transaction.hex()
+    return text

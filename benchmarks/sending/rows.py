@@ -3,9 +3,11 @@
 import json
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from benchmarks.databases import Database, run_apart
+from tests.servers import PROJECT
 
 NETWORK = "hardhat"
 RECEIVER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
@@ -13,7 +15,7 @@ RECEIVER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 RELAYER = "sender-{}"
 USER = "senders"
 # In a bulk insert.
-BATCH_ROWS = 2_000
+BATCH_ROWS = 1_000
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,29 @@ class Senders:
 
 
 def create_apart(
-    database: Database, settings: dict[str, str], node: str, count: int, webhook: str = "", queued: int = 0
+    database: Database,
+    settings: dict[str, str],
+    node: str,
+    count: int,
+    webhook: str = "",
+    queued: int = 0,
+    project: Path = PROJECT,
 ) -> Senders:
     """Create relayers in a database, with the same number of queued transactions each, and return them."""
     code = f"from benchmarks.sending.rows import create; create({node!r}, {count}, {webhook!r}, {queued})"
     command = ["manage.py", "shell", "--no-imports", "-c", code]
-    return Senders(**json.loads(run_apart(command, database.environment | settings)))
+    return Senders(**json.loads(run_apart(command, database.environment | settings, project)))
+
+
+def queue_apart(database: Database, settings: dict[str, str], count: int, project: Path = PROJECT) -> None:
+    """Queue so many transactions of each relayer."""
+    code = f"""
+from benchmarks.sending.rows import add_queued
+from relayers.models import Relayer
+for relayer in Relayer.objects.all():
+    add_queued(relayer, {count})
+"""
+    run_apart(["manage.py", "shell", "--no-imports", "-c", code], database.environment | settings, project)
 
 
 def create(node: str, count: int, webhook: str, queued: int) -> None:

@@ -20,12 +20,14 @@ from notifications.models import Delivery, Notification, new_message_id
 from notifications.subscriptions import is_chosen
 from relayer_service.observability import logs, tracing
 from relayer_service.storage.clock import database_now, timestamp
+from relayer_service.storage.compiled import compiled
 from relayer_service.storage.inserting import insert
 
 # Events of one bulk action that each channel for people receives.
 MAX_PER_CHANNEL = 20
 
 
+@compiled()
 def all_channels() -> QuerySet[Notification]:
     """Return the channels for people, which receive the chosen events of all relayers."""
     return Notification.objects.exclude(type=Notification.Type.WEBHOOK).order_by("sequence")

@@ -1,6 +1,6 @@
 """Lists of any size: sorted by indexed columns, with a tab per state, named filters and a bounded number of pages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -17,11 +17,12 @@ from unfold.views import ChangeList
 from relayer_service.admin.active_filters import ActiveFilter, active_filters, first_page, without_filters
 from relayer_service.admin.filters import StateFilter
 from relayer_service.storage import counting
+from relayer_service.storage.newest import page_of
 from relayer_service.storage.nul import has_nul
 
 # Number of rows that a list has pages for, and that an action can select.
 MAX_LISTED = 10_000
-# Number of rows that a tab counts.
+# Number of rows that a tab counts, and that is counted of a queue.
 MAX_COUNTED = 1_000
 COUNT = "(SELECT COUNT(*) FROM ({}) AS counted)"
 
@@ -52,14 +53,9 @@ class NewestPaginator(Paginator):  # type: ignore[type-arg]  # Django cannot sub
         return self.total != MAX_LISTED
 
     def page(self, number: int | str) -> Page[Any]:
-        """Return a page. Its keys are found first: rows before it are skipped, and all are sorted, without joins."""
         number = self.validate_number(number)
         first = (number - 1) * self.per_page
-        keys = self.object_list.values("pk")[first : min(first + self.per_page, self.count)]
-        rows = self.object_list.all()
-        # All that is filtered by, so that SQLite does not search by it again.
-        rows.query.clear_where()
-        return Page(rows.filter(pk__in=keys), number, self)
+        return Page(page_of(self.object_list, first, min(first + self.per_page, self.count)), number, self)
 
 
 class ResourceList(ChangeList):
@@ -118,7 +114,7 @@ def tabs(
             query[name] = state
         title, link = state_filter.label(state) if state else "All", f"?{query.urlencode()}"
         if state in counts:
-            count = f"{MAX_COUNTED:,}+" if state and counts[state] > MAX_COUNTED else f"{counts[state]:,}"
+            count = counted(counts[state]) if state else f"{counts[state]:,}"
             title = format_html('{} <span class="tab-count">{}</span>', title, count)
         items.append({"title": title, "link": link, "active": state == current, "has_permission": True})
     return items
@@ -126,13 +122,22 @@ def tabs(
 
 def tab_counts(rows: QuerySet[Any], state_filter: type[StateFilter]) -> dict[str | None, int]:
     """Return the number of rows by state in one query, each at most one more than is shown, and their total."""
-    parts, parameters = list[str](), list[Any]()
-    for condition in state_filter.current_conditions().values():
-        sql, values = rows.filter(condition).order_by().values("pk")[: MAX_COUNTED + 1].query.sql_with_params()
-        parts.append(COUNT.format(sql))
-        parameters += values
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(parts)}", parameters)
-        counts = dict[str | None, int](zip(state_filter.current_conditions(), cursor.fetchone(), strict=True))
+    conditions = state_filter.current_conditions()
+    numbers = count_up_to_maximum([rows.filter(condition) for condition in conditions.values()])
+    counts = dict[str | None, int](zip(conditions, numbers, strict=True))
     total = counting.total(rows.model)
     return counts if total is None else {None: total, **counts}
+
+
+def count_up_to_maximum(lists: Sequence[QuerySet[Any]]) -> Sequence[int]:
+    """Return the number of rows of each list in one query, at most one more than `counted` shows."""
+    found = [rows.order_by().values("pk")[: MAX_COUNTED + 1].query.sql_with_params() for rows in lists]
+    with connection.cursor() as cursor:
+        sql = ", ".join(COUNT.format(sql) for sql, _ in found)
+        cursor.execute(f"SELECT {sql}", [value for _, values in found for value in values])
+        numbers: Sequence[int] = cursor.fetchone()
+    return numbers
+
+
+def counted(number: int) -> str:
+    return f"{MAX_COUNTED:,}+" if number > MAX_COUNTED else f"{number:,}"

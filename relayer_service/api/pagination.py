@@ -17,6 +17,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import BasePagination
 
 from relayer_service.api.error_codes import ErrorCode
+from relayer_service.storage.newest import page_of
 
 if TYPE_CHECKING:
     # REST framework imports this module while it imports its views.
@@ -123,7 +124,7 @@ class CursorPageRequest(PageRequest):
             return [], False
         if self.position is not None:
             rows = rows.filter(self._follows(self.position))
-        found = fetch(rows[self.offset : self.offset + self.per_page + 1])
+        found = fetch(page_of(rows, self.offset, self.offset + self.per_page + 1))
         return found[: self.per_page], len(found) > self.per_page
 
     def pagination(self, total: int | None, last: Sequence[Any] | None = None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import re
+import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ import orjson
 from django.conf import settings
 
 from relayer_service.observability import tracing
+from relayer_service.storage.ttl_cache import TTLCache
 
 # No format shows the source location, and without looking it up a line costs a third less.
 logging._srcfile = None
@@ -80,6 +82,8 @@ CUT = "… (cut)"
 NEVER_AT_DEBUG = ("boto3", "botocore", "django.template", "urllib3")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MIN_OWN_SECRET_LENGTH = 8
+# Numbers in a warning that do not tell kinds of failures apart, as statuses of HTTP do.
+COUNTS = re.compile(r"(?<!HTTP )(?<!\d)\d+")
 # Cache of short texts without secrets, as names of fields, methods and paths recur.
 _harmless: set[str] = set()
 MAX_REMEMBERED = 2_000
@@ -161,6 +165,25 @@ class SecretFilter(logging.Filter):
         if fields := getattr(record, "fields", None):
             record.fields = redact_value(fields)
         return True
+
+
+class RepeatedWarnings(logging.Filter):
+    """Passes one warning a minute of a kind and about a subject, its first argument, with how many were left out."""
+
+    SECONDS = 60.0
+    # When the last line passed, and how many were left out since.
+    _passed: TTLCache[tuple[str, str], tuple[float, int]] = TTLCache()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno != logging.WARNING or not isinstance(record.args, tuple):
+            return True
+        key, now = (str(record.args[0]), COUNTS.sub("", record.getMessage())), time.monotonic()
+        passed_at, left_out = self._passed.get(key) or (-math.inf, 0)
+        is_passed = now - passed_at >= self.SECONDS
+        self._passed.set(key, (now, 0) if is_passed else (passed_at, left_out + 1), 60 * self.SECONDS)
+        if is_passed and left_out:
+            record.msg, record.args = f"{record.getMessage()} ({left_out:,} more since the last line)", None
+        return is_passed
 
 
 class JsonFormatter(logging.Formatter):

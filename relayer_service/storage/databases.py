@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import OperationalError, close_old_connections, connection
+from django.db import OperationalError, close_old_connections, connection, transaction
+from django.db.models import Func, TextField, Value
 
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 ROOM_BYTES = 65_536
+# Writes some hundred KB to a temporary file of PostgreSQL, on the disk of the data.
+SPILL = ("SET LOCAL temp_tablespaces = ''", "SET LOCAL work_mem = 64", "SELECT count(*) FROM generate_series(1, 9999)")
 PREPARE_THRESHOLD = 2
 # How long to wait for an unreachable server; `connect_timeout` is the minimum of libpq.
 TIMEOUTS = {"connect_timeout": 2, "tcp_user_timeout": 5_000, "keepalives_idle": 5, "keepalives_interval": 1}
@@ -79,8 +82,11 @@ def is_unavailable(error: BaseException | None) -> bool:
 
 
 def require_room() -> None:
-    """Raise OSError if the disk of a SQLite database is full, which small writes to the write-ahead log do not."""
-    if connection.vendor != "sqlite":
+    """Raise OSError or OperationalError if the disk of the database is full: small writes reuse space within files."""
+    if connection.vendor == "postgresql":
+        with transaction.atomic(), connection.cursor() as cursor:
+            for statement in SPILL:
+                cursor.execute(statement)
         return
     with tempfile.TemporaryFile(dir=Path(connection.settings_dict["NAME"]).parent) as file:
         file.write(bytes(ROOM_BYTES))
@@ -93,6 +99,14 @@ def require_durability() -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL synchronous_commit = on")
+
+
+def durability() -> dict[str, Func]:
+    """Return an annotation that does the same, for a query that finds a row."""
+    if connection.vendor != "postgresql":
+        return {}
+    arguments = Value("synchronous_commit"), Value("on"), Value(True)
+    return {"durability": Func(*arguments, function="set_config", output_field=TextField())}
 
 
 def release_connection() -> None:

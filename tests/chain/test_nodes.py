@@ -17,6 +17,7 @@ from chain.answers import ChainError, Fault
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from chain.nodes import NodeStatus, in_order
+from relayer_service.observability.logs import RepeatedWarnings
 from tests.chain import faults
 from tests.chain.faults import SECRET, answering, by_method, error, good, node, status
 from tests.relayers.factories import ADDRESS
@@ -222,6 +223,25 @@ def test_faults_are_logged_without_what_may_be_a_key(
     port = faulty["500"].rpartition(":")[2].partition("/")[0]
     (line,) = [record for record in lines if record.getMessage().endswith("failed: returned HTTP 500")]
     assert line.fields == {"node": f"http://127.0.0.1:{port}/***"}  # type: ignore[attr-defined]
+
+
+def test_a_failing_node_is_logged_once_a_minute_for_each_kind_of_failure(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1_000):
+        nodes.note(A, Fault("returned HTTP 500"), CHAIN)
+        nodes.note(A, Fault(f"is {number} blocks behind", is_client_error=True), CHAIN)
+    nodes.note(A, Fault("returned HTTP 502"), CHAIN)
+    nodes.note(B, Fault("returned HTTP 500"), CHAIN)
+    monkeypatch.setattr(RepeatedWarnings, "SECONDS", 0)
+    nodes.note(A, Fault("returned HTTP 500"), CHAIN)
+    assert [record.getMessage().partition(" failed: ")[2] for record in caplog.records] == [
+        "returned HTTP 500",
+        "is 0 blocks behind",
+        "returned HTTP 502",
+        "returned HTTP 500",
+        "returned HTTP 500 (999 more since the last line)",
+    ]
 
 
 def test_when_no_node_answers_the_error_has_no_secret(faulty: dict[str, str], settings: Any) -> None:

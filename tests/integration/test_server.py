@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
 
 import pytest
 import redis
@@ -22,7 +23,7 @@ from tests import processes
 from tests.api import WireApi
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.contract import bodies, raw
-from tests.servers import free_port, wait_for_port
+from tests.servers import PROJECT, free_port, wait_for_port
 
 COMMAND = [sys.executable, "-m", "relayer_service.server"]
 DRAIN = "relayer_service.processes.DRAIN_SECONDS={}"
@@ -192,6 +193,45 @@ def test_a_busy_port_is_one_line() -> None:
     assert done.stderr == (
         f"Cannot start: port {port} on 127.0.0.1 cannot be used (Address already in use); set PORT or HOST.\n"
     )
+
+
+# Each fails after the next one has started: never the same process twice in a row, which granian itself notices.
+FAILS_AT_IMPORT = """
+import time
+from itertools import count
+from pathlib import Path
+
+for number in count():
+    try:
+        Path(str(number)).touch(exist_ok=False)
+        break
+    except FileExistsError:
+        pass
+while number and not Path(str(number + 1)).exists():
+    time.sleep(0.01)
+raise RuntimeError("broken")
+"""
+
+
+def test_processes_that_keep_failing_at_import_end_the_server(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(FAILS_AT_IMPORT)
+    env = processes.environment(PORT=str(free_port()), WEB_PROCESSES="2", PYTHONPATH=f"{PROJECT}:{tmp_path}")
+    done = subprocess.run(
+        [*COMMAND, "broken"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        1,
+        "The web processes keep failing: stopping. See the errors above.",
+    )
+
+
+def test_a_mistake_in_networks_file_fails_at_startup(tmp_path: Path) -> None:
+    file = tmp_path / "networks.json"
+    file.write_text('{"networks": {"ours": {"of_a_newer_release": 1}}}')
+    env = processes.environment(PORT=str(free_port()), NETWORKS_FILE=str(file))
+    done = subprocess.run(COMMAND, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert done.returncode == 1
+    assert "NETWORKS_FILE: networks.json: ours: of_a_newer_release: unknown field; use one of:" in done.stderr
 
 
 def run_program(program: str, **settings: str) -> str:

@@ -82,6 +82,19 @@ LANE_SCENARIOS = {
         "two failovers, the second loses the recovery", "PP", LOSS_RULES, budgets={"snapshot": 2, "failover": 2}
     ),
     "lossreorg": lane("failover and reorg together", "PPQ", (*LOSS_RULES, "wide_seal"), budgets=LOSS | {"reorg": 1}),
+    "losssigned": lane(
+        "the same; reading: the seal ends at the highest nonce that was signed",
+        "PPQ",
+        (*LOSS_RULES, "signed_seal"),
+        budgets=LOSS | {"reorg": 1},
+    ),
+    "lossreported": lane(
+        "detected failover; reading: the seal ends at what mempools or a witness report",
+        "PQ",
+        (*LOSS_RULES, "reported_seal"),
+        remains="I1",
+        budgets=LOSS,
+    ),
     "lossall": lane(
         "failover, cancel, external sender, reorg, one request",
         "P",

@@ -24,6 +24,8 @@ RULES = {
     "keep_open": "after a deep reorg rows are kept, not failed",
     "final_depth": "a row with rival attempts closes at finality_depth",
     "wide_seal": "the seal goes one window further (reorg and failover together)",
+    "signed_seal": "a reading, not a rule: the seal ends at the highest nonce that was ever signed",
+    "reported_seal": "a reading, not a rule: the same, as far as mempools or a witness report it",
     "reasons": "a hold for counts does not hide a change of the timeline",
     "in_order": "nonces are identified in ascending order, lower rows are settled first",
     "no_replay": "rebroadcasts leave out what a replaced chain has closed",

@@ -9,6 +9,8 @@ invariants count by payload.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tests.model.lane_sending import Sending
 from tests.model.lane_state import NOOP, OPEN, WINDOW, Database, LaneState, Row, Tx, name, pending_end, put, show
 from tests.model.lane_world import LaneSteps
@@ -161,8 +163,8 @@ class LaneModel(Sending):
         if db.target is None:
             # The count in a final block newer than the failover.
             if s.fin == len(s.chain):
-                target = max(s.fin, next_nonce) + WINDOW * (2 if "wide_seal" in self.rules else 1)
-                yield f"seal up to nonce {target}", s._replace(db=db._replace(target=target)), True
+                for target in self.seal_ends(s, max(s.fin, next_nonce)):
+                    yield f"seal up to nonce {target}", s._replace(db=db._replace(target=target)), True
             return
         if next_nonce >= db.target:
             free = db._replace(held="", seen=s.timeline, target=None)
@@ -172,6 +174,15 @@ class LaneModel(Sending):
             tx = Tx(NOOP, next_nonce, s.base, "us")
             sealed = s._replace(db=db._replace(gaps=db.gaps | {tx}), released=s.released | {tx})
             yield f"lane signs a sealing no-op {show(tx)}", sealed, True
+
+    def seal_ends(self, s: LaneState, known: int) -> Iterable[int]:
+        signed = max([known, *(t.nonce + 1 for t in s.released)])
+        if "reported_seal" in self.rules:
+            # Mempools drop transactions, and a witness may have lost its last writes as well.
+            return range(known, signed + 1)
+        if "signed_seal" in self.rules:
+            return [signed]
+        return [known + WINDOW * (2 if "wide_seal" in self.rules else 1)]
 
     def new_chain(self, s: LaneState) -> LaneSteps:
         db = s.db

@@ -52,6 +52,8 @@ def test_without_a_rule_an_invariant_is_violated(rule: str, name: str, invariant
     assert invariant in found.violations
 
 
-@pytest.mark.parametrize(("name", "invariants"), [("alonesigned", {"I1", "I4"}), ("alonelimitearly", {"I7"})])
-def test_what_no_rule_prevents_with_a_lying_node_alone_is_known(name: str, invariants: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "invariants"), [("alonesigned", {"I1", "I4"}), ("alonelimitearly", {"I7"}), ("lossreported", {"I1"})]
+)
+def test_what_no_rule_prevents_is_known(name: str, invariants: set[str]) -> None:
     assert set(SCENARIOS[name].search().violations) == SCENARIOS[name].remains == invariants

@@ -9,6 +9,7 @@ import pytest
 from django.db.models import DateTimeField, Value
 from django.utils import timezone
 
+from relayer_service.storage import compiled
 from relayer_service.storage.clock import DatabaseNow
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -36,4 +37,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(timezone, "now", made)
     for name in ("as_sqlite", "as_postgresql"):
         monkeypatch.setattr(DatabaseNow, name, as_sql)
+    # The time is a constant of each statement: none is kept.
+    monkeypatch.setattr(compiled, "_compiled", {})
+    monkeypatch.setattr(compiled, "MAX_COMPILED", 0)
     return made

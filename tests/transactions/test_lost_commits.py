@@ -10,12 +10,15 @@ from django.core.management import call_command
 from django.db import connection
 
 from tests.relayer_service.api.test_throttling import shared_cache
+from tests.transactions import accounts
 from tests.transactions.accounts import ledger_id
 from tests.transactions.backups import Backup
 from tests.transactions.engines import end_lease, is_final, let_time_pass
 from tests.transactions.lab import Lab
 from tests.transactions.standby import failed_over, standby
+from transactions.metrics import LaneCollector
 from transactions.models import Attempt, Status
+from transactions.reasons import status_reason
 from transactions.settlement.identity import database_identity
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -128,6 +131,29 @@ def run_for_a_while(lab: Lab) -> None:
         lab.block()
         let_time_pass(120)
         lab.restart()
+
+
+def test_an_empty_account_waits_for_the_funds_that_end_its_hold(lab: Lab) -> None:
+    lab.send("before")
+    lab.finish()
+    backup = Backup()
+    restore(lab, backup)
+    waiting = lab.send("waiting")
+    lab.chain.set_balance(lab.lane.address, 0)
+    for _ in range(20):
+        lab.turn()
+        lab.block()
+
+    waiting.refresh_from_db()
+    reason = status_reason(waiting, lab.lane)
+    assert reason.startswith("Waiting for funds since ")
+    assert reason.endswith(" ETH are missing to close 32 nonces after lost commits.")
+    states = {each.labels["state"]: each.value for each in next(iter(LaneCollector().collect())).samples}
+    assert (states["funds"], states["held"], Attempt.objects.filter(purpose="gap").count()) == (1, 0, 0)
+
+    lab.chain.set_balance(lab.lane.address, accounts.FUNDS)
+    run_until_free(lab)
+    assert lab.statuses() == [(0, Status.CONFIRMED), (33, Status.CONFIRMED)]
 
 
 def run_until_free(lab: Lab) -> None:

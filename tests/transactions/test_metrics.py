@@ -6,15 +6,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from prometheus_client import REGISTRY
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from relayer_service.observability import metrics as exposed
+from relayers.models import Relayer
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayer_service.observability.test_metrics import samples
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
+from tests.transactions.plans import nodes
 from transactions import metrics
 from transactions.changes import Changes, lock_rows
 from transactions.metrics import LaneCollector
@@ -84,13 +87,39 @@ def test_lanes_and_open_transactions_are_counted(clock: Clock) -> None:
     }
 
 
+def test_the_wait_of_the_oldest_due_request_is_reported_by_network(clock: Clock) -> None:
+    lane, local = create_lane(1), create_lane(2, network="hardhat")
+    paused = create_lane(3, network="hardhat")
+    Relayer.objects.filter(lane=paused).update(paused=True)
+    for each, seconds in ((lane, 75), (lane, 200), (local, -30), (paused, 500)):
+        factories.transaction(each, due_at=NOON - timedelta(seconds=seconds))
+    in_flight(lane, 0, due_at=NOON - timedelta(hours=1))
+    found = samples(exposed.exposition().decode())
+    name = "relayer_transaction_oldest_due_seconds"
+    assert {key: found[key] for key in found if key.startswith(name)} == {
+        f"{name}{{network=sepolia}}": 200,
+        f"{name}{{network=hardhat}}": 0,
+    }
+
+
 def test_a_scrape_makes_as_many_queries_for_many_lanes_as_for_few(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
     for number in range(1, 10):
         in_flight(create_lane(number), 1)
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         list(LaneCollector().collect())
+
+
+@pytest.mark.postgresql
+def test_a_scrape_joins_a_lane_once_however_long_its_queue_is() -> None:
+    lane = create_lane()
+    for _ in range(9):
+        factories.transaction(lane)
+    with CaptureQueriesContext(connection) as queries:
+        list(LaneCollector().collect())
+    (statement,) = (each["sql"] for each in queries if 'AS "status"' in each["sql"])
+    assert [rows for name, rows in nodes(statement) if name in {"Nested Loop", "Hash Join", "Merge Join"}] == [1]
 
 
 def move(row: Transaction, cause: Cause, **columns: Any) -> Transaction:

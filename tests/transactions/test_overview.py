@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from relayer_service.admin import lists
 from relayers.models import Relayer
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayer_service.admin.overview_pages import attention, links, part, parts, rows, text
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
-from transactions.attention import is_late
+from transactions.attention import late_rows
 from transactions.models import Lane, Status, Transaction
 
 __all__ = ["clock"]
@@ -56,7 +57,7 @@ def in_flight(lane: Lane, nonce: int, **changes: Any) -> Transaction:
 def about_transactions(client: Client) -> list[str]:
     """Return the lines about lanes and transactions, without the times at their end."""
     found = [line.partition(" Since ")[0] for line in attention(client)]
-    return [line for line in found if "lanes" in line or "transactions that wait" in line]
+    return [line for line in found if any(part in line for part in ("lanes", "transactions that wait", "nonce"))]
 
 
 def test_lanes_that_do_not_send_are_grouped_by_network_and_reason(client: Client) -> None:
@@ -79,13 +80,13 @@ def test_lanes_that_do_not_send_are_grouped_by_network_and_reason(client: Client
 def test_transactions_that_wait_too_long_are_named_once_per_relayer(client: Client) -> None:
     staff = staff_who_may(client, *VIEW)
     slow, fast = create_lane(1), create_lane(2, network="polygon")
-    factories.transaction(slow, created_at=ago(seconds=350))
+    factories.transaction(slow, created_at=ago(seconds=350), status_reason="The market price is above the cap.")
     in_flight(fast, 5, created_at=ago(seconds=290))
     # 30 blocks of Sepolia are 6 minutes.
     assert about_transactions(staff) == []
-    factories.transaction(slow, created_at=ago(seconds=370), status_reason="The market price is above the cap.")
-    factories.transaction(slow, created_at=ago(seconds=400))
-    in_flight(fast, 6, created_at=ago(seconds=310))
+    Transaction.objects.update(created_at=F("created_at") - timedelta(seconds=20))
+    factories.transaction(slow, created_at=ago(seconds=365))
+    in_flight(fast, 6, created_at=ago(seconds=305))
     assert about_transactions(staff) == [
         (
             "polygon: transactions that wait longer than expected 1 relayer Treasury (relayer-2) : "
@@ -98,6 +99,22 @@ def test_transactions_that_wait_too_long_are_named_once_per_relayer(client: Clie
     ]
     page = f"/admin/transactions/lane/{slow.pk}/change/"
     assert links(part(staff, "Needs attention"))["Treasury (relayer-1)"] == page
+
+
+def test_requests_that_are_due_and_have_no_nonce_are_named_once_per_network(client: Client) -> None:
+    staff = staff_who_may(client, *VIEW)
+    lane = create_lane(1)
+    factories.transaction(lane, due_at=ago(seconds=50), created_at=ago(seconds=50))
+    assert about_transactions(staff) == []
+    factories.transaction(lane, due_at=ago(minutes=9), created_at=ago(minutes=9))
+    held = create_lane(2, holds=HELD, held_since=NOON)
+    for each in (held, create_lane(3, waiting="nodes", waiting_since=NOON)):
+        factories.transaction(each, due_at=ago(minutes=9))
+    assert about_transactions(staff)[-1:] == [
+        "sepolia: requests that are due and have no nonce 1 relayer No worker takes them, or too many wait."
+    ]
+    url = links(part(staff, "Needs attention"))["sepolia: requests that are due and have no nonce"]
+    assert staff.get(url).context["cl"].result_count == 4
 
 
 def test_the_list_behind_a_cause_has_its_lanes(client: Client) -> None:
@@ -190,10 +207,6 @@ def test_the_overview_makes_as_many_queries_for_many_lanes_as_for_few(client: Cl
     assert counted[0] == counted[1]
 
 
-def late() -> QuerySet[Transaction]:
-    return Transaction.objects.filter(is_late()).order_by()
-
-
 def by_nonce() -> QuerySet[Any]:
     return Lane.objects.filter(transactions__nonce=7, transactions__epoch=0).values_list("transactions__pk")
 
@@ -217,7 +230,33 @@ def test_a_nonce_is_found_in_the_index_of_lanes() -> None:
 
 def test_late_transactions_are_found_in_the_index_of_open_ones() -> None:
     fill_table()
-    assert "transaction_unfinished" in late().explain()
+    assert "transaction_unfinished" in late_rows().explain()
+
+
+def test_the_first_late_transaction_stands_for_the_others_of_its_lane() -> None:
+    lane = create_lane()
+    first, *_ = (factories.transaction(lane, created_at=ago(minutes=20)) for _ in range(3))
+    assert list(late_rows()) == [first]
+
+
+def test_a_long_queue_is_counted_up_to_a_maximum(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists, "MAX_COUNTED", 3)
+    lane = create_lane()
+    assert lane.relayer
+    for _ in range(9):
+        factories.transaction(lane)
+    staff = staff_who_may(client, *VIEW, "view_relayer")
+    assert rows(staff, "Transactions")[0] == ["Pending", "3+"]
+    for path in (f"relayers/relayer/{lane.relayer.pk}", f"transactions/lane/{lane.pk}"):
+        with CaptureQueriesContext(connection) as queries:
+            page = staff.get(f"/admin/{path}/change/")
+        assert "3+" in str(page.context.get("relayer_lane") or page.context["lane_state"])
+        assert (page.context["strip"]["headline"], page.context["strip"]["more_waiting"]) == (
+            "It is not stuck: 0 in flight, 3+ queued.",
+            "and more",
+        )
+        # Two panels show it.
+        assert len([each for each in queries if each["sql"].startswith("SELECT (SELECT COUNT(*)")]) == 1
 
 
 def facts(client: Client, relayer: Relayer) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -25,14 +25,23 @@ QUEUED = "Position 3 of 12 in the queue of this relayer."
 def reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str, Any]) -> str:
     """Return the reason of rows that need not be stored: it takes no query."""
     account = Relayer(network="sepolia", **relayer)
-    held = Lane(chain_id=11155111, relayer=account, **lane)
-    return status_reason(Transaction(relayer=account, lane=held, **row), held, Position(3, 12))
+    now = datetime.now(UTC)
+    held = Lane(chain_id=11155111, relayer=account, **{"due_at": now} | lane)
+    pending = Transaction(relayer=account, lane=held, **{"due_at": now} | row)
+    return status_reason(pending, held, Position(3, 12))
 
 
 @pytest.mark.parametrize(
     ("row", "lane", "relayer", "expected"),
     [
         ({}, {}, {}, QUEUED),
+        # An idle lane is not due before its next request.
+        ({}, {"due_at": AT}, {}, QUEUED),
+        ({"due_at": AT}, {}, {}, f"{QUEUED.rstrip('.')}; due since {SINCE}."),
+        ({"due_at": AT}, {"due_at": AT - timedelta(hours=1)}, {},
+         f"{QUEUED.rstrip('.')}; no worker has taken it since {SINCE}."),
+        ({"due_at": AT}, {"chain_nonce": 4, "next_nonce": 20}, {},
+         f"{QUEUED.rstrip('.')}; 16 nonces in flight, the maximum."),
         ({}, {}, {"paused": True}, "The relayer is paused."),
         ({}, FUNDS, DISABLED, "The relayer is disabled. The nonce could not be read from any node."),
         ({"status_reason": "The price is above the cap."}, {}, DISABLED,
@@ -45,6 +54,8 @@ def reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str, Any]) -
         ({}, {"holds": {"operator": HELD}}, {}, f"The relayer is held since {SINCE}. Held by staff: for the audit."),
         ({}, {"holds": {"chain": {"since": SINCE}, "lost_commits": {"since": SINCE}}, **FUNDS}, {},
          f"The relayer is held since {SINCE}. The database may have lost commits (and 1 other)."),
+        ({}, {"holds": {"lost_commits": {"since": SINCE}}, **FUNDS}, {},
+         f"Waiting for funds since {SINCE}: 0.5 ETH is missing."),
         ({"status_reason": "The price is above the cap."}, FUNDS, {}, "The price is above the cap."),
         ({"status_reason": "The price is above the cap."}, FUNDS, {"paused": True}, "The relayer is paused."),
         ({"requested_action": "expire", "action_reason": "valid_until has passed."}, {"holds": {"operator": HELD}}, {},

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet, UUIDField
 
 from chain.transactions import Draft
-from relayer_service.storage.databases import require_durability
+from relayer_service.storage.compiled import compiled
+from relayer_service.storage.databases import durability
 from transactions import metrics, witness
 from transactions.changes import Changes, lock_rows
 from transactions.events import TRANSACTION_REPLACED
@@ -86,10 +88,9 @@ def commit(lane: Lane, result: Result) -> list[Attempt]:
     outcome is unknown, the caller reads the rows again. Closings that the lane does not allow leave the result.
     """
     with transaction.atomic():
-        require_durability()
         locked = lock_lane(lane)
-        changes = Changes()
         rows = lock_rows(result.rows())
+        changes = Changes(rows.values())
         may_assign = holds.allows_nonces(locked)
         if result.closings and not holds.allows_closing(locked):
             # While a lane is held, rows without a nonce are not closed either: they may own what is on the chain.
@@ -114,10 +115,16 @@ def commit(lane: Lane, result: Result) -> list[Attempt]:
 
 
 def lock_lane(lane: Lane) -> Lane:
-    locked: Lane | None = Lane.objects.held([lane]).select_for_update(no_key=True, of=("self",)).first()
-    if locked is None:
-        raise LeaseLost
-    return locked
+    """Lock a lane under its lease. The commit waits for the disk, whatever the server's default is."""
+    for locked in _locked_lane(lane.pk, lane.lease):
+        return locked
+    raise LeaseLost
+
+
+@compiled(None, UUIDField())
+def _locked_lane(pk: int, lease: UUID) -> QuerySet[Lane]:
+    lanes = Lane.objects.filter(pk=pk, lease=lease).select_for_update(no_key=True, of=("self",))
+    return lanes.annotate(**durability())
 
 
 def _close(changes: Changes, rows: Mapping[int, Transaction], closings: Iterable[Closing]) -> None:
@@ -228,7 +235,7 @@ def _for_unused_nonces(lane: Lane, new: Sequence[NewAttempt], now: datetime, bud
         if each.draft.nonce == lane.next_nonce:
             lane.next_nonce += 1
         row = Transaction(lane=lane, kind=Transaction.Kind.GAP, to=lane.address, valid_until=now, created_at=now)
-        row.relayer_id = lane.relayer_id
+        row.relayer = lane.relayer
         # Pending until it has its attempt, as any row.
         row.save()
         budget.spend_gas(row, each.gas_cost)
@@ -258,6 +265,8 @@ def _for_requests(lane: Lane, rows: Mapping[int, Transaction], new: Sequence[New
 
 def _last_numbers(rows: Sequence[Transaction]) -> dict[int, int]:
     """Return the number of the newest attempt of each row that has any: one that was queued again has some, too."""
+    if all(row.last_attempt_id is None for row in rows):
+        return {}
     found = Attempt.objects.filter(transaction__in=rows).values("transaction").annotate(last=Max("number"))
     return dict(found.values_list("transaction", "last"))
 

@@ -9,13 +9,14 @@ from typing import Any
 
 from chain.errors import ChainFault
 from chain.transactions import Draft, Prices
+from relayers.policy_fields import coins
 from transactions import metrics, routing
 from transactions.lanes import monitoring, planning, pricing
 from transactions.lanes.commits import Result
 from transactions.lanes.planning import Send, Wait
 from transactions.lanes.readings import PENDING
 from transactions.lanes.work import Work
-from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transaction
+from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transaction, Waiting
 from transactions.rules import NO_PRIVATE_NODES
 from transactions.settlement import chains
 from transactions.spending.budgets import GasBudget
@@ -50,6 +51,7 @@ class Drafting:
         self._work = work
         self._found = found
         self._result = result
+        self.shortage: tuple[str, str] | None = None
 
     def review(self, rows: Sequence[Transaction]) -> list[Unsigned]:
         """Return new attempts for rows in flight: no-ops for requested actions, and higher prices."""
@@ -199,9 +201,18 @@ class Drafting:
         return self._work.budget.gas_budget(row) if self._work.budget else None
 
     def close_unused(self, nonces: Sequence[int]) -> list[Unsigned]:
-        """Return no-ops for nonces that no row has."""
-        noops = [self._noop(None, Attempt.Purpose.GAP, nonce, []) for nonce in nonces]
-        return [each for each in noops if each is not None]
+        """Return no-ops for nonces that no row has; those of a seal as far as the balance covers them."""
+        drafted = [self._noop(None, Attempt.Purpose.GAP, nonce, []) for nonce in nonces]
+        noops, lane = [each for each in drafted if each is not None], self._work.lane
+        spendable = self._found["balance"] - self._work.in_flight_cost
+        for number, each in enumerate(noops):
+            if spendable < each.max_cost and each.draft.nonce >= (lane.next_nonce or 0):
+                left = (lane.seal_below or 0) - each.draft.nonce
+                missing = coins(left * each.max_cost - spendable, self._work.network)
+                self.shortage = Waiting.FUNDS, f"{missing} are missing to close {left} nonces after lost commits."
+                return noops[:number]
+            spendable -= each.max_cost
+        return noops
 
     def _noop(
         self, row: Transaction | None, purpose: Attempt.Purpose, nonce: int, attempts: Sequence[Attempt]

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import QuerySet
 
 from chain.networks import Mempool, Network
 from chain.sending import Outcome
 from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.compiled import compiled
 from relayer_service.storage.databases import release_connection
 from transactions.models import FINAL, IN_FLIGHT, NOOPS, Attempt, Hold, Lane, Transaction
 from transactions.routing import REBROADCAST_BLOCKS as PRIVATE_REBROADCAST_BLOCKS
@@ -53,10 +55,15 @@ def may_leave(row: Transaction, attempt: Attempt, lane: Lane, now: datetime) -> 
     return not row.is_ending and not has_expired and attempt.payload_version == row.payload_version
 
 
+@compiled()
+def _recorded(pks: list[int]) -> QuerySet[Transaction]:
+    rows = Transaction.objects.filter(pk__in=pks).select_related("lane").only(*COLUMNS)
+    return rows.annotate(now=DatabaseNow())
+
+
 def passing(attempts: Sequence[Attempt]) -> set[bytes]:
     """Return the bytes of those attempts that may leave, by what is recorded now: one query."""
-    rows = Transaction.objects.filter(pk__in={each.transaction_id for each in attempts})
-    found = {row.pk: row for row in rows.select_related("lane").only(*COLUMNS).annotate(now=DatabaseNow())}
+    found: dict[int, Any] = {row.pk: row for row in _recorded(sorted({each.transaction_id for each in attempts}))}
     # A node is called next, which may take long.
     release_connection()
     own = [(found[each.transaction_id], each) for each in attempts if each.transaction_id in found]

@@ -1,23 +1,24 @@
 """The outcomes of broadcasts, and what they mean for the statuses of transactions."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, F, Min, Q, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import Count, Min, Q, Sum
 
-from chain.sending import Broadcast, Outcome
-from relayer_service.storage.clock import database_now
+from chain.sending import Outcome
+from relayer_service.storage.updating import update_each
 from transactions import metrics
-from transactions.changes import Changes, locking_rows
+from transactions.changes import Changes, lock_by_key
 from transactions.lanes.broadcasting import Sent
 from transactions.models import IN_FLIGHT, NOOPS, Attempt, Lane, Status, Transaction, amount_text
 from transactions.states import Cause
 from transactions.steps import step
 
+OUTCOME_COLUMNS = (
+    "outcome", "error", "last_broadcast_at", "broadcast_block", "minimum_price_text", "broadcasts",
+    "first_broadcast_at", "accepted_at", "rejections", "rejected_since",
+)  # fmt: skip
 # A node has the transaction.
 RECEIVED = {Outcome.ACCEPTED, Outcome.KNOWN}
 # Why a transaction that was broadcast is not submitted.
@@ -46,23 +47,11 @@ def write_broadcasts(lane: Lane, sent: Sequence[Sent], head: int | None = None) 
     """
     with transaction.atomic():
         # Before their attempts, as a request to broadcast one again does.
-        own = locking_rows().filter(pk__in={each.attempt.transaction_id for each in sent})
-        rows = list(own.filter(status__in=IN_FLIGHT))
-        now = database_now()
-        groups: dict[Broadcast, list[int]] = defaultdict(list)
-        for each in sent:
-            groups[each.broadcast].append(each.attempt.pk)
-        for result, keys in groups.items():
-            columns: dict[str, Any] = {"outcome": result.outcome, "error": result.error, "last_broadcast_at": now}
-            columns["broadcast_block"] = head
-            columns["minimum_price_text"] = amount_text(result.minimum_price)
-            columns |= {"broadcasts": F("broadcasts") + 1, "first_broadcast_at": Coalesce("first_broadcast_at", now)}
-            if result.outcome in RECEIVED:
-                columns["accepted_at"] = Coalesce("accepted_at", now)
-            if result.is_rejected_by_all:
-                columns |= {"rejections": F("rejections") + 1, "rejected_since": Coalesce("rejected_since", now)}
-            Attempt.objects.filter(pk__in=keys).update(**columns)
-        _write_statuses(rows, sent)
+        own = lock_by_key({each.attempt.transaction_id for each in sent})
+        rows = [row for row in own if row.status in IN_FLIGHT]
+        changes = Changes(own)
+        _write_outcomes(own, sent, head, changes.now)
+        _write_statuses(rows, sent, changes)
     step("outcomes_written")
     for each in sent:
         metrics.count(metrics.BROADCASTS, lane.chain_id, each.broadcast.outcome)
@@ -87,9 +76,25 @@ def _hopeless_tries(sent: Sent, now: datetime) -> int:
     return found["tries"] if is_hopeless and not found["accepted"] else 0
 
 
-def _write_statuses(rows: Iterable[Transaction], sent: Sequence[Sent]) -> None:
+def _write_outcomes(rows: Sequence[Transaction], sent: Sequence[Sent], head: int | None, now: datetime) -> None:
+    # As they are now that their rows are locked.
+    current = {each.pk: each for row in rows for each in (row.last_attempt, row.mined_attempt) if each is not None}
+    former = [each.attempt.pk for each in sent if each.attempt.pk not in current]
+    current |= Attempt.objects.in_bulk(former) if former else {}
+    written = [(current[each.attempt.pk], each.broadcast) for each in sent if each.attempt.pk in current]
+    for attempt, result in written:
+        attempt.outcome, attempt.error, attempt.last_broadcast_at = result.outcome, result.error, now
+        attempt.broadcast_block, attempt.minimum_price_text = head, amount_text(result.minimum_price)
+        attempt.broadcasts, attempt.first_broadcast_at = attempt.broadcasts + 1, attempt.first_broadcast_at or now
+        if result.outcome in RECEIVED:
+            attempt.accepted_at = attempt.accepted_at or now
+        if result.is_rejected_by_all:
+            attempt.rejections, attempt.rejected_since = attempt.rejections + 1, attempt.rejected_since or now
+    update_each([attempt for attempt, _ in written], OUTCOME_COLUMNS)
+
+
+def _write_statuses(rows: Iterable[Transaction], sent: Sequence[Sent], changes: Changes) -> None:
     by_row = {each.attempt.transaction_id: each for each in sent}
-    changes = Changes()
     for row in rows:
         each = by_row[row.pk]
         if row.last_attempt_id != each.attempt.pk:

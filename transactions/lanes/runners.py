@@ -11,6 +11,7 @@ from typing import Protocol
 
 from chain.errors import ChainFault
 from relayer_service.background.tasks import OutageFilter
+from relayer_service.observability.logs import RepeatedWarnings
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from transactions import metrics
@@ -22,6 +23,7 @@ from transactions.models import Lane
 from transactions.settlement import watching
 
 logger = logging.getLogger(__name__)
+logger.addFilter(RepeatedWarnings())
 logger.addFilter(OutageFilter())
 
 # A chain is read about once per block.
@@ -60,6 +62,8 @@ class LaneRunner:
         self.pk = pk
         self.wake = asyncio.Event()
         self.lane: Lane | None = None
+        # Whether its last turn left requests without a nonce.
+        self.has_pending = True
         self.watch: WatchRunner | None = None
         self._host = host
         self._threads = host.threads
@@ -79,6 +83,7 @@ class LaneRunner:
             while not self._host.stopping:
                 self.wake.clear()
                 outlook = await self._turn()
+                self.has_pending = outlook.has_pending
                 failures = failures + 1 if outlook.failed else 0
                 if outlook.is_idle and await self._threads.database(leasing.release_if_idle, self.lane):
                     self.lane = None
@@ -147,6 +152,6 @@ class WatchRunner:
             return False
         metrics.WATCH_SECONDS.labels(metrics.network_label(self.key[0])).observe(time.monotonic() - started)
         for lane_pk in found.changed:
-            if lane_pk in self.lanes:
+            if lane_pk in self.lanes and (self.lanes[lane_pk].has_pending or lane_pk not in found.advanced):
                 self.lanes[lane_pk].wake.set()
         return True

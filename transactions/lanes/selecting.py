@@ -10,8 +10,8 @@ from transactions import routing
 from transactions.lanes.drafting import is_expiring
 from transactions.lanes.monitoring import is_review_due
 from transactions.lanes.planning import Closing, Wait
-from transactions.lanes.work import Work
-from transactions.models import Lane, Transaction, Waiting
+from transactions.lanes.work import Work, load_attempts, load_budget
+from transactions.models import Transaction, Waiting
 from transactions.settlement import adoption, holds
 from transactions.states import Cause
 
@@ -35,10 +35,18 @@ def due_for_review(work: Work) -> list[Transaction]:
     return [row for row in candidates if is_review_due(row, work.network, work.now)]
 
 
-def unused_nonces(lane: Lane) -> list[int]:
-    """Return the nonces that no row has, and that are closed with no-ops now."""
+def select(work: Work, reviewed: list[Transaction]) -> tuple[list[int], list[Transaction], list[Wait]]:
+    """Return nonces to close with no-ops, as no row has them, rows that may get a nonce, and those that wait.
+
+    What drafting needs of these rows and of the reviewed ones is read, too.
+    """
     with transaction.atomic():
-        return holds.noops_due(lane)
+        unused = holds.noops_due(work.lane)
+    planned, waits = plannable(work)
+    if reviewed or planned:
+        load_attempts(work, reviewed)
+        load_budget(work, [*reviewed, *planned])
+    return unused, planned, waits
 
 
 def plannable(work: Work) -> tuple[list[Transaction], list[Wait]]:
@@ -46,7 +54,7 @@ def plannable(work: Work) -> tuple[list[Transaction], list[Wait]]:
     if not work.assigns_nonces:
         return [], []
     rows = [row for row in work.due if row.valid_until > work.now and not row.requested_action]
-    doubts = adoption.unclaimed_matches(rows)
+    doubts = adoption.unclaimed_matches(rows) if work.has_unclaimed else {}
     if not work.has_private_nodes:
         # A nonce for it would block those of others.
         private = [row.pk for row in rows if routing.is_private(row, work.relayer.policies)]

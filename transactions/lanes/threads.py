@@ -32,7 +32,8 @@ class FairPool:
     """A thread pool in which one key occupies a share of the threads at most."""
 
     def __init__(self, name: str, threads: int) -> None:
-        self._pool = Pool(name, threads)
+        # In the context of its thread, where Django keeps the connections to caches and databases.
+        self._pool = Pool(name, threads, in_callers_context=False)
         self._limit = max(1, threads // SHARE)
         self._slots: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
 

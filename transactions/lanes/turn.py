@@ -27,7 +27,7 @@ from transactions.lanes.readings import gather_with_account, genesis_reading
 from transactions.lanes.signing import Signed, sign
 from transactions.lanes.simulation import noop_readings
 from transactions.lanes.threads import Threads
-from transactions.lanes.work import BATCH, Work, load, load_attempts, load_budget
+from transactions.lanes.work import BATCH, Work, load
 from transactions.models import Attempt, Hold, Lane, Transaction, Waiting
 from transactions.reserves import settled_costs
 from transactions.routing import UNREADABLE_NODES, Route
@@ -50,6 +50,8 @@ class Outlook:
     failed: bool = False
     # Whether another lane can take its place meanwhile: nothing is in flight, and nothing can be sent now.
     can_yield: bool = False
+    # Whether requests wait for a nonce.
+    has_pending: bool = True
 
 
 class ChainReplaced(Exception):
@@ -121,13 +123,10 @@ class Turn:
     async def _work_on_rows(self) -> Outlook:
         work = self._work
         reviewed = selecting.due_for_review(work)
-        unused = await self._threads.database(selecting.unused_nonces, work.lane)
-        planned, waits = await self._threads.database(selecting.plannable, work)
+        unused, planned, waits = await self._threads.database(selecting.select, work, reviewed)
         result = Result(waits=waits)
         outlook = self._outlook()
         if reviewed or unused or planned or work.lane.waiting or (work.relayer.system_disabled and work.due):
-            await self._threads.database(load_attempts, work, reviewed)
-            await self._threads.database(load_budget, work, [*reviewed, *planned])
             is_limited = work.budget is not None and work.budget.is_limited
             needs_noop = bool(unused) or is_limited or any(row.is_ending for row in reviewed)
             found = await self._read([*reviewed, *planned], needs_noop=needs_noop)
@@ -139,16 +138,17 @@ class Turn:
             result.attempts, failure = await self._sign(unsigned)
             if failure:
                 outlook = replace(outlook, failed=True)
-                await self._threads.database(leasing.set_waiting, work.lane, Waiting.SIGNER, failure)
+                await self._set_waiting(Waiting.SIGNER, failure)
             else:
-                await self._threads.database(leasing.set_waiting, work.lane, *selecting.lane_waiting(result.waits))
+                await self._set_waiting(*(drafting.shortage or selecting.lane_waiting(result.waits)))
         attempts = await self._threads.database(commit, self.lane, result) if result else []
         await self._broadcast(attempts)
         has_changed = result.waits or result.closings or any(each.purpose == Attempt.Purpose.SEND for each in attempts)
         if result.actions or (len(work.due) >= BATCH and has_changed):
             # Others may have room, and actions are carried out now. A turn that changed nothing is not repeated.
             return Outlook(0)
-        return outlook
+        settled = len(result.closings) + sum(each.purpose == Attempt.Purpose.SEND for each in attempts)
+        return replace(outlook, has_pending=len(work.due) > settled or work.next_due is not None)
 
     async def _read(self, rows: Sequence[Transaction], *, needs_noop: bool) -> Mapping[str, Any]:
         """Read account, market and estimates in one batch; raise the fault of the account if it has one."""
@@ -217,13 +217,17 @@ class Turn:
         has_in_flight = self.relayer is not None and bool(self._work.in_flight)
         return Outlook(MIN_PAUSE_SECONDS, failed=True, can_yield=not has_in_flight)
 
+    async def _set_waiting(self, waiting: str, details: str) -> None:
+        if (self._work.lane.waiting, self._work.lane.waiting_details) != (waiting, details):
+            await self._threads.database(leasing.set_waiting, self._work.lane, waiting, details)
+
     async def _node(self, function: Callable[..., Any], *args: Any) -> Any:
         return await self._threads.node(frozenset(self._work.nodes), function, *args)
 
     def _outlook(self) -> Outlook:
         work = self._work
         if not work.in_flight and not work.due and work.next_due is None:
-            return Outlook(MAX_PAUSE_SECONDS, is_idle=True)
+            return Outlook(MAX_PAUSE_SECONDS, is_idle=not work.has_unsettled)
         pause = min(max(MIN_PAUSE_SECONDS, work.network.block_seconds), MAX_PAUSE_SECONDS)
         if work.next_due is not None:
             pause = min(pause, max(0.05, (work.next_due - work.now).total_seconds()))

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
+from uuid import UUID
 
-from django.db.models import Min, Q
+from django.db.models import Exists, OuterRef, QuerySet, Subquery, UUIDField
 
 from chain.networks import Network
 from chain.nodes import Node
-from relayer_service.storage.clock import database_now
+from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.compiled import compiled
 from relayers.models import Relayer
 from transactions import restores
 from transactions.lanes import gate
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Transaction
 from transactions.networks import network_of
 from transactions.reserves import in_flight_costs
+from transactions.settlement.unsettled import has_unsettled_rows
 from transactions.spending.budgets import Budget
 
 # The maximum number of transactions that get a nonce in one turn.
@@ -41,8 +45,12 @@ class Work:
     removed: list[Transaction] = field(default_factory=list)
     # The first of all pending rows, due or not.
     first_pending: int | None = None
-    # When the next pending row is due that is not now.
+    # When the next pending row is due that is not now; empty if more rows are due than one turn considers.
     next_due: datetime | None = None
+    # Whether requests may be repetitions of what was found on the chain.
+    has_unclaimed: bool = False
+    # Whether a reorg can remove final rows.
+    has_unsettled: bool = False
     # All attempts by transaction, of the rows that `load_attempts` was called for.
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
     # What its rows may spend, of the rows that `load_budget` was called for.
@@ -72,23 +80,53 @@ class Work:
         return {row.pk: row.traceparent for row in (*self.in_flight, *self.due) if row.traceparent}
 
 
+@compiled(None, UUIDField())
+def _held_lane(pk: int, lease: UUID) -> QuerySet[Lane]:
+    pending = Transaction.objects.filter(IS_PENDING, lane=OuterRef("pk"))
+    unclaimed = Transaction.objects.filter(lane=OuterRef("pk"), unclaimed_until__isnull=False)
+    return (
+        Lane.objects.filter(pk=pk, lease=lease)
+        .select_related("relayer__signer", "watch")
+        .annotate(
+            now=DatabaseNow(),
+            first_pending=Subquery(pending.order_by("sequence").values("sequence")[:1]),
+            has_expired=Exists(pending.filter(valid_until__lte=DatabaseNow())),
+            has_unclaimed=Exists(unclaimed),
+            has_unsettled=has_unsettled_rows(),
+        )
+    )
+
+
+@compiled()
+def _in_flight(lane: int, epoch: int) -> QuerySet[Transaction]:
+    rows = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane, epoch=epoch)
+    return rows.select_related("last_attempt").order_by("nonce")
+
+
+@compiled()
+def _pending(lane: int) -> QuerySet[Transaction]:
+    rows = Transaction.objects.filter(IS_PENDING, lane=lane).select_related("last_attempt")
+    # One more than a turn considers, which may be the next one that is due.
+    return rows.order_by("due_at", "sequence")[: BATCH + 1]
+
+
+def _expired(lane: int) -> list[Transaction]:
+    rows = Transaction.objects.filter(IS_PENDING, lane=lane, valid_until__lte=DatabaseNow())
+    return list(rows.select_related("last_attempt").order_by("valid_until")[:BATCH])
+
+
 def load(lane: Lane) -> Work | None:
     """Return the work of a lane, or None if its lease was lost or it has no relayer. Nothing is cached."""
-    rows = Lane.objects.held([lane]).select_related("relayer__signer", "relayer__notification", "watch")
-    found: Lane | None = rows.first()
+    found: Any = next(iter(_held_lane(lane.pk, lane.lease)), None)
     if found is None or found.relayer is None:
         return None
     if restores.check(found):
         return load(lane)
-    now = database_now()
-    open_rows = Transaction.objects.filter(lane=found).select_related("last_attempt")
-    in_flight = open_rows.filter(IS_IN_FLIGHT, epoch=found.epoch).order_by("nonce")
-    pending, is_due, has_expired = open_rows.filter(IS_PENDING), Q(due_at__lte=now), Q(valid_until__lte=now)
+    now, sent = found.now, _in_flight(found.pk, found.epoch)
     # Expired ones first: they need no room. The others in the order of their index.
-    due = list(pending.filter(has_expired).order_by("valid_until")[:BATCH])
-    due += pending.filter(is_due, ~has_expired).order_by("due_at", "sequence")[: BATCH - len(due)]
-    rest = pending.aggregate(first=Min("sequence"), next_due=Min("due_at", filter=~is_due & ~has_expired))
-    sent = list(in_flight)
+    due = _expired(found.pk) if found.has_expired else []
+    unexpired = [row for row in _pending(found.pk) if row.valid_until > now]
+    due += [row for row in unexpired if row.due_at <= now][: BATCH - len(due)]
     # The chain waits for a nonce that no row in flight has.
     has_removed = (found.next_nonce or 0) - (found.chain_nonce or 0) > len(sent)
     return Work(
@@ -102,12 +140,14 @@ def load(lane: Lane) -> Work | None:
         costs=in_flight_costs(sent),
         due=due,
         removed=list(gate.removed_rows(found)) if has_removed else [],
-        first_pending=rest["first"],
-        next_due=rest["next_due"],
+        first_pending=found.first_pending,
+        next_due=next((row.due_at for row in unexpired if row.due_at > now), None),
+        has_unclaimed=found.has_unclaimed,
+        has_unsettled=found.has_unsettled,
     )
 
 
-def load_attempts(work: Work, rows: list[Transaction]) -> None:
+def load_attempts(work: Work, rows: Sequence[Transaction]) -> None:
     nonces = {row.pk: row.nonce for row in rows}
     for pk in nonces:
         work.attempts.setdefault(pk, [])

@@ -9,6 +9,7 @@ from transactions.models.lanes import ChainWatch, Hold, Lane, Waiting
 from transactions.models.topups import TopUp
 from transactions.models.transactions import (
     FINAL,
+    HAS_OPEN_NONCE,
     IN_FLIGHT,
     IS_IN_FLIGHT,
     IS_IN_STATUS,
@@ -26,6 +27,7 @@ from transactions.models.transactions import (
 
 __all__ = [
     "FINAL",
+    "HAS_OPEN_NONCE",
     "IN_FLIGHT",
     "IS_IN_FLIGHT",
     "IS_IN_STATUS",

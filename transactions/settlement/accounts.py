@@ -25,14 +25,14 @@ SEARCH_STEP = 64
 
 def review(
     lane: Lane, watched: Sequence[Watched], view: ChainView, identity: str, now: datetime, *, is_explained: bool
-) -> bool:
-    """Write what the counts of the account decide; return whether the lane should take a turn.
+) -> set[str]:
+    """Change a lane as the counts of its account decide; return the columns to save.
 
     `identity` is that of the database server in this transaction; `is_explained`, whether attempts explain every nonce
     of a row that was used in a final block.
     """
     if not view.is_believed:
-        return False
+        return set()
     counts = view.counts.get(lane.address, Counts())
     before = _state(lane)
     _lower_blocks(lane, watched, view)
@@ -46,10 +46,7 @@ def review(
         _advance_search(lane, counts, is_explained)
     _find_gap(lane, watched, view)
     _note_head(lane, watched, before["chain_nonce"] != lane.chain_nonce, now)
-    changed = {name for name, value in _state(lane).items() if before[name] != value}
-    if changed:
-        lane.save(update_fields=changed)
-    return bool(changed & {"chain_nonce", "next_nonce", "holds", "seal_below"}) or lane.gap_block is not None
+    return {name for name, value in _state(lane).items() if before[name] != value}
 
 
 def _state(lane: Lane) -> dict[str, Any]:

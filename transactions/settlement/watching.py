@@ -6,29 +6,36 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Greatest
 
 from chain.errors import ChainFault, NodesUnreachable
 from chain.networks import Network
 from chain.plausibility import MAX_BLOCKS_BEHIND, is_believed
 from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.observability.logs import RepeatedWarnings
 from relayer_service.storage.clock import database_now
+from relayer_service.storage.compiled import compiled
 from relayer_service.storage.databases import release_connection
+from relayer_service.storage.updating import update_each
 from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Attempt, ChainWatch, Hold, Lane, Status, Transaction
 from transactions.networks import network_of
 from transactions.settlement import accounts, chains, final_counts, holds, identifying, second_node, settling, writing
 from transactions.settlement.identity import database_identity
 from transactions.settlement.reading import ChainView, Counts, NodeReader, Question, readers
-from transactions.settlement.settling import Consumed, Watched
+from transactions.settlement.settling import Consumed, Finished, Mined, Verdict, Watched
 from transactions.steps import step
 
 logger = logging.getLogger(__name__)
+logger.addFilter(RepeatedWarnings())
 
 # Lanes that are locked and written together: few enough that their turns do not wait long.
-LANES_IN_BATCH = 50
+LANES_IN_BATCH = 10
+# A lane in which one of these changed takes a turn.
+TURN_COLUMNS = {"chain_nonce", "next_nonce", "holds", "seal_below"}
 # Nonces of final rows that are checked against the chain until they are final there, too.
 MAX_CHECKED = 128
 
@@ -38,10 +45,14 @@ Rows = Mapping[int, Sequence[Watched]]
 
 @dataclass(frozen=True)
 class Look:
-    """The result of one look: the lanes whose coroutine should take a turn now, by primary key."""
+    """The result of one look: the lanes that changed, by primary key.
+
+    Those that have advanced are as expected: of these, only one with requests that wait for room needs a turn now.
+    """
 
     head_number: int | None = None
     changed: set[int] = field(default_factory=set)
+    advanced: set[int] = field(default_factory=set)
 
 
 def look(lanes: Sequence[Lane]) -> Look:
@@ -57,7 +68,7 @@ def look(lanes: Sequence[Lane]) -> Look:
     network, nodes = network_of(lanes[0].relayer), lanes[0].relayer.node_urls()
     watch = chains.find_watch(network.chain_id, nodes)
     # The lanes in memory may be older.
-    epochs = dict(Lane.objects.filter(pk__in=[lane.pk for lane in lanes]).values_list("pk", "epoch"))
+    epochs = dict(_epochs([lane.pk for lane in lanes]))
     rows = load(lanes)
     question = _question(lanes, rows, watch, network)
     release_connection()
@@ -71,22 +82,21 @@ def look(lanes: Sequence[Lane]) -> Look:
         return Look(begun.head_number, changed | begun.changed)
     compared = (settling.receipts_to_compare(lane, rows.get(lane.pk, ()), view, network) for lane in lanes)
     view = second_node.compare(reader, view, [each for hashes in compared for each in hashes])
-    changed, unexplained = set(), []
+    found, unexplained = Look(view.head.number), list[Lane]()
     for start in range(0, len(lanes), LANES_IN_BATCH):
         with transaction.atomic(), acting_as(ActorKind.WORKER, "chain watch"):
-            settled, rest = _settle(lanes[start : start + LANES_IN_BATCH], epochs, rows, view, network, watch)
-        changed |= settled
-        unexplained += rest
+            unexplained += _settle(lanes[start : start + LANES_IN_BATCH], epochs, rows, view, network, watch, found)
         step("settled")
     chains.store(watch, view, question.highest_head, network)
     for lane in unexplained:
         try:
             if identifying.identify(reader, lane, view):
-                changed.add(lane.pk)
+                found.changed.add(lane.pk)
+                found.advanced.discard(lane.pk)
         except ChainFault as fault:
             # The others are settled already: only this search goes on in the next look.
             logger.warning("The nonces of the lane %s cannot be identified: %s", lane, fault)
-    return Look(view.head.number, changed)
+    return found
 
 
 def _question(lanes: Sequence[Lane], rows: Rows, watch: ChainWatch, network: Network) -> Question:
@@ -106,15 +116,8 @@ def _question(lanes: Sequence[Lane], rows: Rows, watch: ChainWatch, network: Net
 
 def load(lanes: Sequence[Lane]) -> Rows:
     """Return the rows that a view can change: open ones with a nonce, and final ones that a reorg can contradict."""
-    own = Transaction.objects.filter(lane__in=lanes, epoch=F("lane__epoch"), nonce__isnull=False)
-    # Not all of a lane whose final count is unknown.
-    unsure = Greatest(Coalesce("lane__final_nonce", 0), Coalesce("lane__next_nonce", 0) - MAX_CHECKED)
-    recent = own.filter(status__in=FINAL, nonce__gte=unsure, mined_attempt__isnull=False)
-    related = ("mined_attempt", "last_attempt")
-    found = [
-        *own.filter(IS_OPEN, status__in=[*IN_FLIGHT, Status.MINED]).select_related(*related),
-        *recent.filter(contradicted_at=None).select_related(*related),
-    ]
+    keys = sorted(lane.pk for lane in lanes)
+    found: list[Transaction] = [*_unsettled(keys), *_final(keys)]
     attempts: dict[int, list[Attempt]] = defaultdict(list)
     nonces = {row.pk: row.nonce for row in found}
     for attempt in Attempt.objects.filter(transaction__in=nonces, epoch=F("lane__epoch")).order_by("number"):
@@ -125,6 +128,29 @@ def load(lanes: Sequence[Lane]) -> Rows:
     for row in sorted(found, key=lambda row: row.nonce or 0):
         rows[row.lane_id].append(Watched(row, attempts[row.pk]))
     return rows
+
+
+@compiled()
+def _epochs(lanes: list[int]) -> QuerySet[Any]:
+    return Lane.objects.filter(pk__in=lanes).values_list("pk", "epoch")
+
+
+def _with_nonce(lanes: list[int]) -> QuerySet[Transaction]:
+    own = Transaction.objects.filter(lane__id__in=lanes, epoch=F("lane__epoch"), nonce__isnull=False)
+    return own.select_related("mined_attempt", "last_attempt")
+
+
+@compiled()
+def _unsettled(lanes: list[int]) -> QuerySet[Transaction]:
+    return _with_nonce(lanes).filter(IS_OPEN, status__in=[*IN_FLIGHT, Status.MINED])
+
+
+@compiled()
+def _final(lanes: list[int]) -> QuerySet[Transaction]:
+    # Not all of a lane whose final count is unknown.
+    unsure = Greatest(Coalesce("lane__final_nonce", 0), Coalesce("lane__next_nonce", 0) - MAX_CHECKED)
+    final = _with_nonce(lanes).filter(status__in=FINAL, nonce__gte=unsure, mined_attempt__isnull=False)
+    return final.filter(contradicted_at=None)
 
 
 def _read(
@@ -173,29 +199,52 @@ def _settle(
     view: ChainView,
     network: Network,
     watch: ChainWatch,
-) -> tuple[set[int], list[Lane]]:
+    found: Look,
+) -> list[Lane]:
     """Write what the view decides about lanes whose lease is still the worker's, in the epochs it was read for.
 
-    Return those that changed, and those with nonces in final blocks that no row explains.
+    Those that changed are added to the result. Return those with nonces in final blocks that no row explains.
     """
-    locked = Lane.objects.held(lanes).select_for_update(no_key=True, of=("self",))
-    held = list(locked.select_related("relayer__notification", "watch").order_by("pk"))
+    leases = {lane.pk: lane.lease for lane in lanes}
+    held = [lane for lane in _locked_lanes(sorted(leases)) if lane.lease == leases[lane.pk]]
     current = [lane for lane in held if lane.epoch == epochs.get(lane.pk) and _is_on_chain(lane, view, network, watch)]
     verdicts = {lane.pk: settling.judge(lane, rows.get(lane.pk, ()), view, network) for lane in current}
-    changed = writing.write([verdict for found in verdicts.values() for verdict in found])
+    found.changed.update(writing.write([verdict for each in verdicts.values() for verdict in each]))
     identity, now, unexplained = database_identity(), database_now(), []
+    saved, columns = list[Lane](), set[str]()
     for lane in current:
         is_explained = not any(isinstance(verdict, Consumed) for verdict in verdicts[lane.pk])
-        watched = rows.get(lane.pk, ())
-        if accounts.review(lane, watched, view, identity, now, is_explained=is_explained):
-            changed.add(lane.pk)
+        watched, count = rows.get(lane.pk, ()), lane.chain_nonce
+        names = accounts.review(lane, watched, view, identity, now, is_explained=is_explained)
+        if names & TURN_COLUMNS or lane.gap_block is not None:
+            found.changed.add(lane.pk)
+        if _has_advanced(lane, count, verdicts[lane.pk]):
+            found.advanced.add(lane.pk)
         if lane.watch_id != watch.pk:
             lane.watch = watch
-            lane.save(update_fields=["watch"])
+            names.add("watch")
+        if names:
+            saved.append(lane)
+            columns |= names
         final = view.counts.get(lane.address, Counts()).final
         if not is_explained or (final is not None and lane.next_nonce is not None and lane.next_nonce < final):
             unexplained.append(lane)
-    return changed, unexplained
+    update_each(saved, columns)
+    return unexplained
+
+
+@compiled()
+def _locked_lanes(pks: list[int]) -> QuerySet[Lane]:
+    lanes = Lane.objects.filter(pk__in=pks).select_for_update(no_key=True, of=("self",)).order_by("pk")
+    return lanes.select_related("relayer__notification", "watch")
+
+
+def _has_advanced(lane: Lane, count: int | None, verdicts: Sequence[Verdict]) -> bool:
+    """Return whether a view has brought nothing but progress since the account had this transaction count."""
+    is_as_expected = (
+        not lane.holds and lane.gap_block is None and all(isinstance(each, Mined | Finished) for each in verdicts)
+    )
+    return is_as_expected and count is not None and (lane.chain_nonce or 0) >= count
 
 
 def _is_on_chain(lane: Lane, view: ChainView, network: Network, watch: ChainWatch) -> bool:

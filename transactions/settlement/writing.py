@@ -34,7 +34,7 @@ def write(verdicts: Iterable[Verdict]) -> set[int]:
     if not chosen:
         return set()
     rows = lock_rows(verdict.row for verdict in chosen)
-    changes, lanes = Changes(), set()
+    changes, lanes = Changes(rows.values()), set()
     for verdict in chosen:
         row = rows.get(verdict.row.pk)
         if row is None:

@@ -148,6 +148,26 @@ def test_what_was_pushed_is_written_before_the_process_ends_also_after_a_fork() 
     assert sorted(done.stdout.split()) == ["child", "parent"]
 
 
+def test_tasks_of_a_newer_release_cost_one_warning_and_no_pause(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = MemoryStorage("tests")
+    monkeypatch.setattr(tasks.queue, "storage", storage)
+    for name in ("of_a_newer_release", "of_a_newer_release", "record_use"):
+        message = tasks.queue._registry.create_message(record_use.s(1, 0.0))._replace(name=f"tokens.tasks.{name}")
+        storage.enqueue(tasks.queue.serializer.serialize(message))
+    stop = threading.Event()
+    monkeypatch.setattr(stop, "wait", lambda seconds: pytest.fail("it waits"))
+    thread = tasks.TurnTakingThread(tasks.queue, stop, 0, 0, 1)
+    found = [thread._next_task() for _ in range(3)]
+    assert [task and task.name for task in found] == [None, None, "record_use"]
+    (warning,) = caplog.records
+    assert (warning.levelname, warning.getMessage()) == (
+        "WARNING",
+        "Skipped a task of another release: tokens.tasks.of_a_newer_release not found in TaskRegistry",
+    )
+
+
 def test_workers_of_the_last_release_find_tasks_under_the_same_names() -> None:
     tasks.periodic_intervals()
     names = {name for name in tasks.queue._registry._registry if not name.startswith("tests.")}

@@ -17,8 +17,9 @@ from tests.transactions import factories as lanes
 from tests.transactions.rest.requests import PATH, TRANSFER
 from tokens.models import AccessToken
 from tokens.writes import issue, rotate
-from transactions import accepting
+from transactions import accepting, optimistic, queues
 from transactions.models import Lane, Transaction
+from transactions.queues import Queue
 
 pytestmark = pytest.mark.django_db
 
@@ -202,3 +203,23 @@ def test_a_token_waits_for_its_own_transactions(sender: Api, other: Api) -> None
     now = database_now()
     Transaction.objects.filter(requested_by__startswith="payments").update(created_at=now - timedelta(minutes=10))
     assert 600 <= wait_of(sender) <= 900
+
+
+@pytest.mark.postgresql
+def test_a_queue_far_from_its_maximum_is_not_counted_to_its_end(
+    lane: Lane, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TRANSACTION_QUEUE_LIMIT = 1_000
+    monkeypatch.setattr(queues, "MAX_POSITION", 3)
+    last = [lanes.transaction(lane, requester="own") for _ in range(6)][-1]
+    assert read_queue(lane) == Queue(4, 4, 4)
+    # From one row to the other, there might be too many.
+    lanes.transaction(lane, pk=last.pk + 500)
+    assert read_queue(lane) == Queue(7, 6, 7)
+
+
+def read_queue(lane: Lane) -> Queue:
+    assert lane.relayer
+    seen = optimistic.read(lane.relayer.identifier, None, "own").lane
+    assert seen
+    return seen.queue

@@ -14,7 +14,7 @@ from tests.api import Api
 from tests.contract import bodies
 from tests.relayers import factories
 from tests.transactions import factories as lanes
-from tests.transactions.plans import walks_the_primary_key
+from tests.transactions.plans import nodes, page_statement, walks_the_primary_key
 from tests.transactions.rest.requests import PATH, RECEIVER
 from transactions import reasons
 from transactions.models import Lane, Status, Transaction
@@ -245,3 +245,23 @@ def test_a_list_of_any_length_takes_the_same_number_of_queries(sender: Api, lane
 def test_a_page_is_not_read_past_the_rows_of_other_relayers(sender: Api, lane: Lane, query: str) -> None:
     lanes.transaction(lane)
     assert not walks_the_primary_key(lambda: sender.get(f"{PATH}{query}"))
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("query", ["", "&status=pending"])
+def test_a_page_of_a_queue_that_statistics_do_not_show_reads_no_later_rows(
+    sender: Api, lane: Lane, query: str
+) -> None:
+    other = lanes.lane(factories.relayer(identifier="relayer-2", network="hoodi"))
+    add_rows(other, 300, **lanes.final("failed"))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE transactions_transaction")
+    add_rows(lane, 100)
+    page = page_statement(lambda: sender.get(f"{PATH}?page=6&per_page=2{query}"))
+    # Those of the pages before, its own, and the one that says whether others follow.
+    assert max(rows for name, rows in nodes(page) if name != "Seq Scan") == 13
+
+
+def add_rows(lane: Lane, count: int, **values: Any) -> None:
+    values = {"lane": lane, "relayer": lane.relayer, "valid_until": AT} | values
+    Transaction.objects.bulk_create(Transaction(**values) for _ in range(count))

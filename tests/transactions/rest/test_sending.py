@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.contract import bodies
 from tests.relayers import factories
 from tests.transactions.factories import final
 from tests.transactions.rest.requests import PATH, RECEIVER, TRANSFER
+from transactions import changes
 from transactions.models import Lane, StatusChange, Transaction
 
 ACCEPTED: dict[str, Any] = {
@@ -107,6 +109,16 @@ def test_the_worker_is_woken_once_the_row_is_committed(sender: Api) -> None:
     sender.post(PATH, TRANSFER)
     (task,) = [task for task in queue.pending() if task.name == "wake_lane"]
     assert task.args == (Lane.objects.get().pk,)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_acceptance_is_logged_with_the_id(sender: Api, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, changes.__name__)
+    factories.relayer()
+    row = sender.post(PATH, TRANSFER).body["data"]
+    (line,) = [record.getMessage() for record in caplog.records if record.name == changes.__name__]
+    expected = f"transaction={row['id']} relayer=relayer-1 status=pending cause=it is accepted"
+    assert line == f"Status changed: {expected}"
 
 
 def test_it_expires_after_the_hours_of_the_setting_or_when_the_client_says(sender: Api, settings: Any) -> None:

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from chain.errors import ChainFault
 from relayer_service.net import node_http
-from relayer_service.storage import ttl_cache
+from relayer_service.storage import compiled, ttl_cache
 from relayer_service.storage.clock import DatabaseNow
 from tests.relayers import factories
 from tests.relayers.factories import KEY
@@ -279,6 +279,9 @@ def simulated(sequence: Any) -> Iterator[None]:
         stack.enter_context(patch.object(timezone, "now", lambda: sequence.now))
         for name in ("as_sqlite", "as_postgresql"):
             stack.enter_context(patch.object(DatabaseNow, name, as_sql))
+        # The time is a constant of each statement: none is kept.
+        stack.enter_context(patch.object(compiled, "_compiled", {}))
+        stack.enter_context(patch.object(compiled, "MAX_COMPILED", 0))
         stack.enter_context(patch.object(node_http, "post", sequence.chain.post))
         yield
 
