@@ -136,7 +136,9 @@ def test_rows_are_chosen_before_the_lane_is_locked(lane: Lane, monkeypatch: pyte
 def test_a_lane_that_is_locked_for_long_loses_fewer_rows_at_once(
     lane: Lane, monkeypatch: pytest.MonkeyPatch, seconds: float, expected: list[int]
 ) -> None:
-    delete, sizes, pauses = pruning._delete, [], []
+    delete = pruning._delete
+    sizes: list[int] = []
+    pauses: list[float] = []
 
     def delete_in_seconds(key: int, rows: Sequence[Transaction]) -> float:
         sizes.append(len(rows))
