@@ -675,8 +675,8 @@ MUTATIONS: dict[int, Mutation] = {
     91: Mutation(
         "A relayer whose transactions are in flight can be deleted.",
         "transactions/guards.py",
-        'rows = Transaction.objects.filter(lane__in=lanes, status__in=OPEN).order_by("lane__relayer")',
-        'rows = Transaction.objects.filter(lane__in=lanes, status=OPEN[0]).order_by("lane__relayer")',
+        'rows = Transaction.objects.filter(IS_OPEN, lane__in=lanes).order_by("lane__relayer")',
+        'rows = Transaction.objects.filter(IS_OPEN, lane__in=lanes, nonce=None).order_by("lane__relayer")',
         ("tests/transactions/test_guards.py",),
     ),
     92: Mutation(

@@ -22,7 +22,7 @@ from relayer_service.storage.databases import require_durability
 from relayers.models import Relayer
 from transactions import accepting, routing
 from transactions.changes import Changes, locking_rows
-from transactions.models import IN_FLIGHT, Attempt, Lane, Status, Transaction
+from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Status, Transaction
 from transactions.networks import network_of
 from transactions.possible_actions import HELD, RESEND, refusal
 from transactions.replacement_prices import attempts_at_nonce, next_price, price_faults, without_type
@@ -149,7 +149,7 @@ def resend(row_id: int, *, by: str, reason: str = "") -> Transaction:
 
 def cancel_all(relayer: Relayer, which: Q, *, by: str, reason: str = "") -> CancelResult:
     """Request that the transactions of a relayer on a condition are canceled that are not mined yet."""
-    waiting = Transaction.objects.filter(relayer=relayer, kind=Kind.REQUEST, status__in=[Status.PENDING, *IN_FLIGHT])
+    waiting = Transaction.objects.filter(IS_PENDING | IS_IN_FLIGHT, relayer=relayer, kind=Kind.REQUEST)
     keys = list(waiting.filter(which).order_by("sequence").values_list("pk", "lane_id"))
     result = CancelResult([], [])
     for start in range(0, len(keys), BATCH_SIZE):

@@ -11,12 +11,12 @@ from relayer_service.admin.lists import ResourceList
 from relayer_service.storage.newest import newest_with
 from relayers.filters import NetworkFilter, used_networks
 from relayers.models import Relayer
-from transactions.models import Status, Transaction, Waiting
+from transactions.models import IS_IN_STATUS, Status, Transaction, Waiting
 
 # The parameter of the list of one relayer's rows.
 RELAYER = "relayer__sequence__exact"
 # What filters sort by, before the sequence.
-SORTED_BY = ("relayer_id", "status")
+SORTED_BY = ("relayer_id",)
 ALL_KINDS = "all"
 HELD, WAITING, RUNNING = "held", "waiting", "running"
 
@@ -25,22 +25,13 @@ class StatusFilter(StateFilter):
     is_counted = False
     title = "status"
     parameter_name = "status"
-    conditions = {str(status): Q(status=status) for status in Status}
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if request.GET.get(RELAYER) and self.value() in self.conditions:
-            return newest_with(queryset, "status", self.value())
-        return super().queryset(request, queryset)
+    conditions = {str(status): IS_IN_STATUS[status] for status in Status}
 
 
 class RelayerFilter(AutocompleteSelectFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Return the rows of a relayer; with a status, that filter sorts them."""
-        rows: QuerySet[Any] = super().queryset(request, queryset)
         key = request.GET.get(RELAYER)
-        if not key or request.GET.get(StatusFilter.parameter_name) in StatusFilter.conditions:
-            return rows
-        return newest_with(queryset, "relayer_id", key)
+        return newest_with(queryset, "relayer_id", key) if key else super().queryset(request, queryset)
 
 
 class TransactionList(ResourceList):

@@ -33,7 +33,7 @@ from relayer_service.storage.literals import with_literals
 from relayers.models import Relayer
 from transactions import formatting
 from transactions.admin_filters import HELD, WAITING
-from transactions.models import IN_FLIGHT, IS_OPEN, OPEN, Lane, Status, TopUp, Transaction, Waiting
+from transactions.models import IN_FLIGHT, IS_IN_STATUS, IS_OPEN, OPEN, Lane, Status, TopUp, Transaction, Waiting
 from transactions.panels import transactions_url
 from transactions.queues import with_oldest_due
 from transactions.reasons import status_reason
@@ -113,7 +113,7 @@ def cause(rows: GroupedRows) -> Cause:
 def numbers() -> dict[str, int]:
     """Return the number of lanes by problem, and of open transactions by status, which is counted up to a maximum."""
     lanes = {name: number_of(Lane.objects.filter(condition)) for name, condition in CONDITIONS.items()}
-    rows = [Transaction.objects.filter(IS_OPEN, status=status) for status in OPEN]
+    rows = [Transaction.objects.filter(IS_IN_STATUS[status]) for status in OPEN]
     return counts_of(lanes) | dict(zip(map(str, OPEN), count_up_to_maximum(rows), strict=True))
 
 

@@ -22,7 +22,7 @@ from relayer_service.storage.inserting import insert
 from relayer_service.storage.updating import update_each
 from transactions import metrics
 from transactions.events import BY_STATUS, RequestedEvent, TransactionChangeData, TransactionEvent
-from transactions.models import FINAL, Attempt, Status, StatusChange, Transaction
+from transactions.models import FINAL, UNSUCCESSFUL, Attempt, Status, StatusChange, Transaction
 from transactions.reasons import status_reason
 from transactions.representation import transaction_data
 from transactions.spending.settling import changes_charges, settle
@@ -113,6 +113,7 @@ class Changes:
             columns.setdefault(TIMES[status], self.now)
         if status in FINAL:
             columns |= {"finished_at": self.now, "requested_action": ""}
+            columns["unsuccessful"] = status if status in UNSUCCESSFUL else None
         self.update(row, status=status, status_reason=reason, **columns)
         self._lines.append(
             StatusChange(

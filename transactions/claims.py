@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from relayer_service.background.tasks import push
-from transactions.models import Lane, Status, Transaction
+from transactions.models import IS_PENDING, Lane, Transaction
 from transactions.settlement import adoption
 from transactions.tasks import wake_lane
 
@@ -29,7 +29,7 @@ def waiting_requests(identifiers: list[str] | None = None) -> list[tuple[Transac
     lanes = Lane.objects.filter(transactions__unclaimed_until__isnull=False).distinct().order_by("pk")
     pairs = []
     for lane in lanes:
-        rows = Transaction.objects.filter(lane=lane, status=Status.PENDING, claim_released=False)
+        rows = Transaction.objects.filter(IS_PENDING, lane=lane, claim_released=False)
         if identifiers is not None:
             rows = rows.filter(identifier__in=identifiers)
         pending = list(rows.select_related("lane", "relayer").order_by("sequence"))

@@ -13,7 +13,7 @@ from relayer_service.admin.lists import MAX_LISTED, counted
 from relayer_service.storage.clock import DatabaseNow
 from transactions.admin_filters import HELD, WAITING
 from transactions.attention import lanes_url, may_view, numbers
-from transactions.models import IN_FLIGHT, IS_OPEN, OPEN, Status, Transaction, Waiting
+from transactions.models import IS_IN_FLIGHT, IS_IN_STATUS, OPEN, Status, Transaction, Waiting
 from transactions.panels import transactions_url
 
 DAY = timedelta(days=1)
@@ -39,14 +39,12 @@ def transactions(request: HttpRequest) -> Card | None:
 
 
 def confirmed() -> str:
-    rows = Transaction.objects.filter(status=Status.CONFIRMED, finished_at__gte=DatabaseNow() - DAY)
+    rows = Transaction.objects.filter(IS_IN_STATUS[Status.CONFIRMED], finished_at__gte=DatabaseNow() - DAY)
     count = rows.order_by()[:MAX_LISTED].count()
     return f"at least {count:,}" if count == MAX_LISTED else f"{count:,}"
 
 
 def oldest_head() -> str:
     """Return since when the lane that has not moved for the longest waits for its next nonce to be mined."""
-    oldest = Transaction.objects.filter(IS_OPEN, status__in=IN_FLIGHT).aggregate(oldest=Min("lane__head_since"))[
-        "oldest"
-    ]
+    oldest = Transaction.objects.filter(IS_IN_FLIGHT).aggregate(oldest=Min("lane__head_since"))["oldest"]
     return ago(oldest) if oldest else "-"

@@ -21,7 +21,7 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer, find_relayer
 from spending import rules as spending_rules
 from transactions import accepting, queues
-from transactions.models import IN_FLIGHT, Lane, Transaction
+from transactions.models import IS_IN_FLIGHT, Lane, Transaction
 from transactions.networks import network_of
 from transactions.reserves import in_flight_costs, settled_costs
 from transactions.routing import UNREADABLE_NODES
@@ -213,5 +213,5 @@ def _estimate(relayer: Relayer, network: Network, lane: Lane | None, row: Transa
 def _in_flight_cost(lane: Lane | None) -> int:
     if lane is None:
         return 0
-    rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch, status__in=IN_FLIGHT)
+    rows = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane, epoch=lane.epoch)
     return sum(in_flight_costs(rows.select_related("last_attempt")).values())

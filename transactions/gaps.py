@@ -13,7 +13,7 @@ from relayer_service.background.tasks import push
 from transactions.actions import Refused
 from transactions.holding import lock_lanes
 from transactions.lanes.pricing import policy_ceiling
-from transactions.models import IN_FLIGHT, Hold, Lane, Transaction, Waiting
+from transactions.models import IS_IN_FLIGHT, Hold, Lane, Transaction, Waiting
 from transactions.networks import network_of
 from transactions.settlement.holds import GAP_BLOCKS
 from transactions.tasks import wake_lane
@@ -38,7 +38,7 @@ def fill_refusal(lane: Lane, nonce: int) -> str:
     rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch)
     if rows.filter(nonce=nonce).exists():
         return f"A transaction has nonce {nonce}."
-    if not rows.filter(status__in=IN_FLIGHT, nonce__gt=nonce).exists():
+    if not rows.filter(IS_IN_FLIGHT, nonce__gt=nonce).exists():
         return "No transaction with a higher nonce is in flight."
     return ""
 

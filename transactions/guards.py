@@ -8,9 +8,10 @@ from django.db.models import Count
 
 from relayer_service.background.tasks import push
 from relayer_service.storage.clock import DatabaseNow, timestamp
+from relayer_service.storage.newest import newest_with
 from relayer_service.storage.prefixes import starts_with
 from relayers.guards import GUARDED_COLUMNS, Guard
-from transactions.models import IN_FLIGHT, OPEN, Lane, Status, TopUp, Transaction
+from transactions.models import IS_IN_STATUS, IS_OPEN, Lane, Status, TopUp, Transaction
 
 NODE_COLUMNS = {"custom_rpc_urls", "network", "chain_id"}
 # A turn of a lane that has read other values of these commits nothing.
@@ -30,7 +31,7 @@ class LaneGuard(Guard):
         if connection.in_atomic_block:
             # In full: accepting a transaction locks the lane for its foreign key, and waits.
             list(lanes.select_for_update().order_by("pk").values_list("pk"))
-        rows = Transaction.objects.filter(lane__in=lanes, status__in=OPEN).order_by("lane__relayer")
+        rows = Transaction.objects.filter(IS_OPEN, lane__in=lanes).order_by("lane__relayer")
         counts = rows.values_list("lane__relayer", "lane__relayer__identifier").annotate(count=Count("pk"))
         topped_up = TopUp.objects.filter(relayer__in=relayers, state=TopUp.State.OPEN)
         names = topped_up.values_list("relayer", "relayer__identifier")
@@ -57,7 +58,7 @@ class LaneGuard(Guard):
         Lane.objects.filter(pk__in=keys).update(**changes)
         from transactions.tasks import wake_lane  # imports the engine, which web processes do not need before
 
-        open_rows = Transaction.objects.filter(lane__in=keys, status__in=OPEN)
+        open_rows = Transaction.objects.filter(IS_OPEN, lane__in=keys)
         for key in open_rows.order_by("lane").values_list("lane", flat=True).distinct():
             push(wake_lane, key)
 
@@ -68,9 +69,9 @@ class LaneGuard(Guard):
         lane: Lane | None = Lane.objects.filter(relayer=relayer).first()
         if lane is None:
             return {}
-        own = Transaction.objects.filter(relayer=relayer, kind=Transaction.Kind.REQUEST)
-        confirmed = own.filter(status=Status.CONFIRMED).order_by("-sequence").first()
-        unmined = Transaction.objects.filter(lane=lane, status__in=[Status.PENDING, *IN_FLIGHT])
+        own = Transaction.objects.filter(IS_IN_STATUS[Status.CONFIRMED], kind=Transaction.Kind.REQUEST)
+        confirmed = newest_with(own, "relayer_id", relayer).first()
+        unmined = Transaction.objects.filter(IS_OPEN, lane=lane).exclude(status=Status.MINED)
         found: dict[str, Any] = {
             "pending_transactions_count": unmined.count(),
             "last_confirmed_transaction_timestamp": (

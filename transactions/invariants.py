@@ -5,12 +5,15 @@ The rows of a lane, its newest attempts and the chain must agree whatever was ki
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby, pairwise
 from typing import Any
 
+from django.db.models import QuerySet
 from eth_utils.crypto import keccak
 
 from chain import nodes
@@ -21,14 +24,17 @@ from chain.nodes import Node
 from chain.transactions.decoding import decode
 from chain.transactions.model import NotATransaction, Prices
 from relayer_service.models import AuditEntry
-from transactions.models import FINAL, NOOPS, OPEN, Attempt, Lane, Status, Transaction
+from transactions.models import FINAL, IS_OPEN, NOOPS, Attempt, Lane, Status, Transaction
 from transactions.signed_payloads import signed_payload
-from transactions.spending.checking import limit_violations
 
 # The newest nonces of each lane that are checked.
 CHECKED_NONCES = 1_000
 HASHES_PER_REQUEST = 50
+PARALLEL_REQUESTS = 8
 CAP = "gas_price_cap"
+PRICES = ("gas_price_text", "max_fee_text", "max_priority_fee_text")
+SIGNED = ("transaction", "number", "purpose", "payload_version", "nonce", "hash", "raw", "signed_at", *PRICES)
+REQUESTED = ("identifier", "nonce", "payload_version", "to", "value_text", "data", *PRICES)
 # By how many bumps a no-op may exceed the cap, so that it can outbid what it replaces.
 NOOP_BUMPS = 2
 
@@ -43,7 +49,7 @@ class CheckedLane:
 
     @classmethod
     def read(cls, lane: Lane, limit: int = CHECKED_NONCES) -> CheckedLane:
-        has_open = Transaction.objects.filter(lane=lane, status__in=OPEN).exists()
+        has_open = Transaction.objects.filter(IS_OPEN, lane=lane).exists()
         start = max(lane.first_nonce or 0, (lane.next_nonce or 0) - limit)
         return cls(lane, not has_open and not lane.is_held, start)
 
@@ -53,17 +59,28 @@ class CheckedLane:
 
     def rows(self) -> dict[int, Transaction]:
         rows = Transaction.objects.filter(lane=self.lane, epoch=self.lane.epoch, nonce__gte=self.start)
-        found = rows.select_related("mined_attempt").order_by("nonce")
+        found = rows.only("identifier", "nonce", "status", "finished_at", "mined_attempt").order_by("nonce")
         return {row.nonce: row for row in found if row.nonce is not None}
 
     def attempts(self) -> list[Attempt]:
         """Return the attempts at the checked nonces, by nonce and age."""
-        found = Attempt.objects.filter(transaction__lane=self.lane, epoch=self.lane.epoch, nonce__gte=self.start)
-        return list(found.select_related("transaction").order_by("nonce", "signed_at", "pk"))
+        # Reading a model of all columns takes as long as decoding what was signed.
+        compared = (
+            self._attempts()
+            .select_related("transaction")
+            .only(*SIGNED, *(f"transaction__{name}" for name in REQUESTED))
+        )
+        return list(compared.order_by("nonce", "signed_at", "pk"))
+
+    def hashes(self) -> list[tuple[int, str]]:
+        return list(self._attempts().values_list("nonce", "hash"))
+
+    def _attempts(self) -> QuerySet[Attempt]:
+        return Attempt.objects.filter(lane=self.lane, epoch=self.lane.epoch, nonce__gte=self.start)
 
 
 def database_violations(checked: CheckedLane) -> list[str]:
-    """Return what contradicts itself in the database: nonces, payloads, prices and spending limits."""
+    """Return what contradicts itself in the database: nonces, payloads and prices."""
     rows, attempts = checked.rows(), checked.attempts()
     return [
         *nonce_violations(checked, rows),
@@ -72,7 +89,6 @@ def database_violations(checked: CheckedLane) -> list[str]:
         *requeue_violations(rows, attempts),
         *price_violations(attempts),
         *cap_violations(checked.lane, attempts),
-        *limit_violations(checked.lane),
     ]
 
 
@@ -123,15 +139,18 @@ def version_violations(attempts: Sequence[Attempt]) -> list[str]:
     """All attempts with the same version of a row's payload have the same payload."""
     payloads: dict[tuple[int, int], Any] = {}
     found = []
-    for attempt in attempts:
-        if attempt.purpose in NOOPS or not attempt.raw:
+    signed = [attempt for attempt in attempts if attempt.purpose not in NOOPS and attempt.raw]
+    counts = Counter((attempt.transaction_id, attempt.payload_version) for attempt in signed)
+    for attempt in signed:
+        key = attempt.transaction_id, attempt.payload_version
+        if counts[key] == 1:
+            # Decoding takes long.
             continue
         try:
             payload = signed_payload(attempt)
         except NotATransaction:
             # A violation of its own.
             continue
-        key = attempt.transaction_id, attempt.payload_version
         if payloads.setdefault(key, payload) != payload:
             found.append(f"attempt {attempt} has another payload than others of version {attempt.payload_version}")
     return found
@@ -195,7 +214,7 @@ def cap_violations(lane: Lane, attempts: Sequence[Attempt]) -> list[str]:
 
 
 def prices(priced: Attempt | Transaction) -> Prices:
-    texts = (priced.gas_price_text, priced.max_fee_text, priced.max_priority_fee_text)
+    texts = (getattr(priced, name) for name in PRICES)
     return Prices(*(int(text) if text else None for text in texts))
 
 
@@ -230,9 +249,9 @@ def chain_violations(checked: CheckedLane, count: int) -> list[str]:
     rows = checked.rows()
     settled = {nonce for nonce, row in rows.items() if nonce < count and row.status in {*FINAL, Status.MINED}}
     hashes: dict[int, set[str]] = {nonce: set() for nonce in settled}
-    for attempt in checked.attempts():
-        if attempt.nonce in settled:
-            hashes[attempt.nonce].add(attempt.hash)
+    for nonce, each in checked.hashes():
+        if nonce in settled:
+            hashes[nonce].add(each)
     on_chain = mined_hashes(lane, [each for found_hashes in hashes.values() for each in sorted(found_hashes)])
     found += [
         f"nonce {nonce} of transaction {rows[nonce]} is used, and none of its attempts is on the chain"
@@ -265,13 +284,17 @@ def chain_count(lane: Lane) -> int:
 
 def mined_hashes(lane: Lane, hashes: Sequence[str]) -> set[str]:
     """Return which transactions are in a block, as far as any node knows: the index of one may lag."""
-    found: set[str] = set()
-    for start in range(0, len(hashes), HASHES_PER_REQUEST):
-        part = hashes[start : start + HASHES_PER_REQUEST]
+    urls, starts = lane_nodes(lane), range(0, len(hashes), HASHES_PER_REQUEST)
+
+    def mined(start: int) -> set[str]:
+        part, found = hashes[start : start + HASHES_PER_REQUEST], set()
         calls = [Call("eth_getTransactionByHash", [each]) for each in part]
-        for answers in nodes.answers(lane_nodes(lane), calls, lane.chain_id):
+        for answers in nodes.answers(urls, calls, lane.chain_id):
             blocks = (member_quantity(answer, "blockNumber") for answer in answers)
             found |= {each for each, block in zip(part, blocks, strict=True) if block is not None}
             if found.issuperset(part):
                 break
-    return found
+        return found
+
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        return set().union(*pool.map(mined, starts))

@@ -30,7 +30,16 @@ from transactions.actions import Refused
 from transactions.admin_filters import RELAYER, LaneStateFilter, RelayerNetworkFilter, WaitingFilter
 from transactions.gaps import fill_cost, fill_gap, fill_refusal
 from transactions.holding import RISKS, hold_lanes, release_lanes
-from transactions.models import IN_FLIGHT, IS_OPEN, IS_PENDING, Hold, Lane, Status, Transaction
+from transactions.models import (
+    HAS_OPEN_NONCE,
+    IN_FLIGHT,
+    IS_IN_FLIGHT,
+    IS_PENDING,
+    Hold,
+    Lane,
+    Status,
+    Transaction,
+)
 
 HOLD, RELEASE, FILL_HOLE, RESEND_ALL = "Hold", "Release", "Fill hole", "Resend all"
 # The parameter with the page that an action leads back to: "lane" or "relayer".
@@ -291,7 +300,7 @@ def origin_page(request: HttpRequest, lane: Lane, default: str) -> str:
 
 
 def rows_in_flight(lane: Lane) -> QuerySet[Transaction]:
-    return Transaction.objects.filter(IS_OPEN, lane=lane, epoch=lane.epoch, status__in=IN_FLIGHT)
+    return Transaction.objects.filter(IS_IN_FLIGHT, lane=lane, epoch=lane.epoch)
 
 
 def lane_of(obj: Any) -> Any:
@@ -313,6 +322,6 @@ def add_counts(lanes: Iterable[Any]) -> None:
     queues = [Transaction.objects.filter(IS_PENDING, lane=key) for key in by_lane]
     for lane, number in zip(by_lane.values(), count_up_to_maximum(queues), strict=True):
         lane.open_counts[Status.PENDING] = number
-    rows = Transaction.objects.filter(IS_OPEN, lane__in=[*by_lane], status__in=[*IN_FLIGHT, Status.MINED]).order_by()
+    rows = Transaction.objects.filter(HAS_OPEN_NONCE, lane__in=[*by_lane]).order_by()
     for key, status, number in rows.values_list("lane", "status").annotate(Count("pk")):
         by_lane[key].open_counts[status] = number

@@ -17,7 +17,7 @@ from relayer_service.storage.databases import require_durability
 from relayer_service.storage.nul import has_nul
 from relayers.models import Relayer
 from transactions import queues, relayer_lookup
-from transactions.models import OPEN, Lane, Transaction
+from transactions.models import IS_OPEN, Lane, Transaction
 from transactions.queues import Queue
 from transactions.relayer_lookup import read_relayer
 
@@ -97,7 +97,7 @@ def claim_lane(relayer: Relayer, chain_id: int, address: str, requester: str = "
 
 
 def _leave(lane: Lane) -> None:
-    if Transaction.objects.filter(lane=lane, status__in=OPEN).exists():
+    if Transaction.objects.filter(IS_OPEN, lane=lane).exists():
         raise Conflict(STILL_OPEN)
     lane.relayer = None
     lane.save(update_fields=["relayer"])

@@ -3,8 +3,7 @@
 from django.db.models import QuerySet
 
 from relayer_service.api.filters import ListFilter
-from relayer_service.storage.newest import newest_with
-from transactions.models import Attempt, Status, Transaction
+from transactions.models import IS_IN_STATUS, Attempt, Status, Transaction
 
 
 def with_hash(rows: QuerySet[Transaction], value: str) -> QuerySet[Transaction]:
@@ -14,7 +13,7 @@ def with_hash(rows: QuerySet[Transaction], value: str) -> QuerySet[Transaction]:
 
 LIST_FILTERS = {
     "status": ListFilter(
-        "Only transactions in this status.", lambda rows, value: newest_with(rows, "status", value), Status.values
+        "Only transactions in this status.", lambda rows, value: rows.filter(IS_IN_STATUS[value]), Status.values
     ),
     "hash": ListFilter("Only the transaction with this hash, of any of its attempts.", with_hash),
 }

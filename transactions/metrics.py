@@ -21,7 +21,7 @@ from chain.networks import network_by_chain_id
 from relayer_service.observability.metrics import BUCKETS, StateCollector, shared
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.resources import first_state
-from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Lane, Status, Transaction, Waiting
+from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, IS_OPEN, Lane, Status, Transaction, Waiting
 from transactions.queues import with_oldest_due
 
 # Up to the eight hours after which a request usually expires.
@@ -147,7 +147,7 @@ class LaneCollector(StateCollector):
                 queues[network] = max(queues[network], count)
             if status in IN_FLIGHT:
                 in_flight[network][lane] += count
-        heads = rows.filter(status__in=IN_FLIGHT).values_list("lane__chain_id").annotate(Min("lane__head_since"))
+        heads = rows.filter(IS_IN_FLIGHT).values_list("lane__chain_id").annotate(Min("lane__head_since"))
         ages = {network_label(chain): (now - head).total_seconds() if head else 0.0 for chain, head in heads}
         family = GaugeMetricFamily(
             "relayer_transactions_open", "Transactions without a final status.", labels=["network", "status"]

@@ -22,7 +22,7 @@ from relayers.models import Relayer
 from transactions import formatting
 from transactions.admin_filters import RELAYER
 from transactions.lane_admin import lane_of
-from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, OPEN, Attempt, Lane, Status, StatusChange, Transaction
+from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
 from transactions.reasons import positions, status_reason
 from transactions.topups.panels import purpose
 
@@ -134,7 +134,7 @@ class LaneState(Panel):
 
     def context(self, request: HttpRequest, obj: Lane) -> dict[str, Any]:
         lane = lane_of(obj)
-        rows = Transaction.objects.filter(IS_OPEN, lane=lane, status__in=IN_FLIGHT).select_related("last_attempt")
+        rows = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane).select_related("last_attempt")
         shown = list(rows.defer("data", "revert_data", "last_attempt__raw").order_by("nonce")[:MAX_IN_FLIGHT])
         return {
             "lane_state": {

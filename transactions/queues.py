@@ -22,8 +22,7 @@ SHARE_USED = "Relayer has {} pending transactions of this token, the maximum whi
 EXACT_PLACES = 64
 MAX_WAIT = timedelta(minutes=15)
 LOCK = "SELECT pg_advisory_xact_lock(0x51554555, %s)"
-# The status is a literal, so that PostgreSQL can always use the partial index.
-PENDING = "FROM transactions_transaction WHERE lane_id = {} AND status = 'pending'"
+PENDING = "FROM transactions_transaction WHERE lane_id = {} AND nonce IS NULL AND finished_at IS NULL"
 # Positions beyond are not counted: one more stands for all of them.
 MAX_POSITION = 1_000
 # All and those of the requester, for the statements that accept; see `size_parameters`. A queue has at most as many

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from relayer_service.storage.clock import timestamp
 from relayers.models import Relayer
-from transactions.models import FINAL, IS_OPEN, NOOP_PURPOSES, Attempt, Hold, Lane, Status, Transaction, Waiting
+from transactions.models import FINAL, IS_PENDING, NOOP_PURPOSES, Attempt, Hold, Lane, Status, Transaction, Waiting
 from transactions.networks import network_of
 from transactions.queues import MAX_POSITION
 from transactions.routing import NOOP_BLOCKS, Route, choose, head_block
@@ -44,7 +44,7 @@ def positions(rows: Iterable[Transaction]) -> dict[int, Position]:
     pending = [row for row in rows if row.status == Status.PENDING]
     found: dict[int, Position] = {}
     for lane in {row.lane_id for row in pending}:
-        queue = Transaction.objects.filter(IS_OPEN, lane=lane, status=Status.PENDING).order_by("sequence")
+        queue = Transaction.objects.filter(IS_PENDING, lane=lane).order_by("sequence")
         keys = list(queue.values_list("sequence", flat=True)[: MAX_POSITION + 1])
         found |= {pk: Position(number, len(keys)) for number, pk in enumerate(keys, start=1)}
         if len(keys) > MAX_POSITION:

@@ -29,7 +29,7 @@ from transactions.lanes.market import MarketPrice
 from transactions.lanes.pricing import gwei
 from transactions.list_payloads import LARGE_COLUMNS
 from transactions.live_market import read_prices
-from transactions.models import IN_FLIGHT, IS_OPEN, OPEN, Lane, Status, Transaction
+from transactions.models import IS_IN_FLIGHT, IS_PENDING, OPEN, Lane, Status, Transaction
 from transactions.networks import network_of
 from transactions.reasons import status_reason
 from transactions.remedies import NOTHING, OF_LANE, Advice, Remedy, recommend
@@ -78,7 +78,7 @@ class Strip(Panel):
         lane = lane_of(obj)
         if lane is None:
             return HttpResponse()
-        is_flying = Transaction.objects.filter(IS_OPEN, lane=lane, status__in=IN_FLIGHT).exists()
+        is_flying = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane).exists()
         market = read_prices(lane) if is_flying else {}
         context = {"strip": describe(request, lane, market, origin_of(obj))}
         return render(request, "admin/transactions/strip.html", context)
@@ -119,12 +119,12 @@ def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice],
 def _rows_with_nonce(lane: Lane, first: int, end: int) -> list[Transaction]:
     rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch).select_related("last_attempt", "mined_attempt")
     rows = rows.defer(*LARGE_COLUMNS)
-    before = rows.filter(IS_OPEN, status__in=IN_FLIGHT, nonce__lt=first).order_by("nonce")[:UNEXPLAINED_SHOWN]
+    before = rows.filter(IS_IN_FLIGHT, nonce__lt=first).order_by("nonce")[:UNEXPLAINED_SHOWN]
     return _with_lane(lane, [*before, *rows.filter(nonce__gte=first, nonce__lt=end).order_by("nonce")])
 
 
 def _first_waiting(lane: Lane) -> list[Transaction]:
-    rows = Transaction.objects.filter(IS_OPEN, lane=lane, status=Status.PENDING).defer("data", "revert_data")
+    rows = Transaction.objects.filter(IS_PENDING, lane=lane).defer("data", "revert_data")
     return _with_lane(lane, list(rows.order_by("sequence")[:WAITING_SHOWN]))
 
 

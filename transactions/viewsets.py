@@ -108,9 +108,7 @@ class TransactionViewSet(ResourceViewSet):
     def transactions(self, request: Request, relayer_id: str) -> HttpResponse:
         """Return the transactions, newest first."""
         relayer = self._readable_relayer(relayer_id)
-        rows = self.filter_queryset(self.get_queryset())
-        by_status = "status" in request.query_params
-        rows = rows.filter(relayer=relayer) if by_status else newest_with(rows, "relayer_id", relayer.pk)
+        rows = newest_with(self.filter_queryset(self.get_queryset()), "relayer_id", relayer.pk)
         page = self.get_page_request()
         total = count_up_to_cap(rows, page)
         found, has_more = page.read(rows, lambda part: [_listed(row, relayer) for row in fetch_large(part)])

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.databases import Bench, Database, named, run_apart
 from benchmarks.load import Request, drive

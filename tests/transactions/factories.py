@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from relayers.models import Relayer
-from transactions.models import Attempt, Lane, Transaction
+from transactions.models import FINAL, UNSUCCESSFUL, Attempt, Lane, Transaction
 
 SIGNED_AT = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 VALID_UNTIL = datetime(2100, 1, 1, tzinfo=UTC)
@@ -32,7 +32,18 @@ def transaction(lane: Lane, **changes: Any) -> Transaction:
     """Create a pending transaction of a lane."""
     values = {"relayer": lane.relayer, "lane": lane, "epoch": lane.epoch, "to": RECEIVER, "valid_until": VALID_UNTIL}
     values["requester"] = FAMILY
+    if changes.get("status") in FINAL:
+        values |= final(changes["status"])
     return Transaction.objects.create(**(values | changes))
+
+
+def final(status: str) -> dict[str, Any]:
+    """Return the columns of a final status."""
+    return {
+        "status": status,
+        "finished_at": SIGNED_AT,
+        "unsuccessful": status if status in UNSUCCESSFUL else None,
+    }
 
 
 def attempt(row: Transaction, **changes: Any) -> Attempt:

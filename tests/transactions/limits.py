@@ -34,7 +34,7 @@ def limit_relayer(relayer: Relayer, **rules: Any) -> SpendingPolicy:
 
 def used(policy: SpendingPolicy, name: str = "value") -> int:
     """Return what counts on a limit now; it is the sum of its charges."""
-    assert not [text for lane in Lane.objects.select_related("relayer") for text in limit_violations(lane)]
+    assert not limit_violations(list(Lane.objects.select_related("relayer")))
     limit = SpendingLimit.objects.filter(policy=policy, name=name).first()
     return windows.used(limit.hours, windows.hour_of(database_now())) if limit else 0
 

@@ -25,6 +25,7 @@ from tests.concurrency import PATIENCE_SECONDS
 from transactions import invariants
 from transactions.events import BY_STATUS, TRANSACTION_REPLACED
 from transactions.models import FINAL, OPEN, Attempt, Lane, Status, StatusChange, Transaction
+from transactions.spending.checking import limit_violations
 
 RECORD = "record(bytes32)"
 COUNTS = "counts(bytes32)"
@@ -121,12 +122,11 @@ class Oracle:
         return [*lost, *unknown, *stuck, *held]
 
     def contradictions(self) -> list[str]:
-        """Invariants 5, 7 and 8, as `check_lanes` has them: the nonces, payloads and prices of each lane."""
-        return [
-            f"5, 7, 8: {violation}"
-            for lane in Lane.objects.select_related("relayer")
-            for violation in invariants.database_violations(invariants.CheckedLane.read(lane))
-        ]
+        """Invariants 5, 7 and 8, as `check_lanes` has them: nonces, payloads, prices and limits."""
+        lanes = list(Lane.objects.select_related("relayer"))
+        checked = [invariants.CheckedLane.read(lane) for lane in lanes]
+        found = [violation for each in checked for violation in invariants.database_violations(each)]
+        return [f"5, 7, 8: {violation}" for violation in [*found, *limit_violations(lanes)]]
 
     def nonces_beside_the_chain(self) -> list[str]:
         """Invariant 5 at rest: the next nonce is the chain's count, and what is used was used by its row."""

@@ -7,7 +7,12 @@ from typing import Any
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-INDEXES = ("transaction_relayer", "transaction_relayer_status")
+INDEXES = (
+    "transaction_relayer",
+    "transaction_relayer_queue",
+    "transaction_relayer_in_flight",
+    "transaction_confirmed",
+)
 
 
 def walks_the_primary_key(request: Callable[[], Any]) -> bool:

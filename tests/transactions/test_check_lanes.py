@@ -6,15 +6,20 @@ import io
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from eth_account import Account
 from eth_utils.crypto import keccak
 
+from chain.transactions.decoding import decode
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
+from spending.models import SpendingLimit
 from tests.chain import faults
 from tests.relayers import factories as relayers
 from tests.relayers.config_files import OTHER_KEY
@@ -22,7 +27,8 @@ from tests.relayers.factories import ADDRESS, KEY
 from tests.servers import free_port
 from tests.transactions import factories
 from tests.transactions.factories import RECEIVER, SIGNED_AT
-from transactions.models import Attempt, Lane, Status, Transaction
+from tests.transactions.limits import limit_relayer
+from transactions.models import Attempt, Charge, Lane, Status, Transaction
 
 pytestmark = pytest.mark.django_db
 
@@ -226,7 +232,9 @@ def test_a_transaction_whose_nonce_was_used_elsewhere_gets_another(lane: Lane, n
     assert check() == ([f"{LANE}, nonces 0 to 1: ok", "1 checked, 0 violations, 0 could not be read."], 0)
 
 
-@pytest.mark.parametrize("owner", [{"status": Status.MINED}, {"finished_at": SIGNED_AT + timedelta(hours=2)}])
+@pytest.mark.parametrize(
+    "owner", [{"status": Status.MINED, "finished_at": None}, {"finished_at": SIGNED_AT + timedelta(hours=2)}]
+)
 def test_a_second_nonce_before_the_first_was_finally_used_is_a_violation(
     lane: Lane, node: Node, owner: dict[str, Any]
 ) -> None:
@@ -336,3 +344,26 @@ def test_payloads_of_replaced_versions_are_compared_with_each_other(lane: Lane, 
     assert check()[1] == 0
     Attempt.objects.filter(pk=newest.pk).update(payload_version=1)
     assert check() == violated(1, f"attempt {newest} has another payload than others of version 1")
+
+
+def test_lanes_that_share_a_limit_check_it_once(lane: Lane, node: Node) -> None:
+    """Each check reads all charges of the limit."""
+    assert lane.relayer is not None
+    limit = SpendingLimit.objects.create(policy=limit_relayer(lane.relayer, max_value_per_day="9"), name="value")
+    counts = []
+    for number in range(3):
+        row = factories.transaction(Lane.objects.create(chain_id=31337, address=f"0x{number:040x}"))
+        Charge.objects.create(transaction=row, limit=limit, hour=1, amount_text="0", reserved_text="0")
+        with CaptureQueriesContext(connection) as queries:
+            check()
+        counts.append(sum('"transactions_charge"' in query["sql"] for query in queries))
+    assert counts == 3 * [counts[0]]
+
+
+def test_an_attempt_is_decoded_once(lane: Lane, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoding = Mock(side_effect=decode)
+    for module in ("transactions.invariants", "transactions.signed_payloads"):
+        monkeypatch.setattr(f"{module}.decode", decoding)
+    sign(factories.transaction(lane, nonce=0, status=Status.SENT))
+    check()
+    assert decoding.call_count == 1

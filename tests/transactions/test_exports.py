@@ -44,19 +44,18 @@ def mined(lane: Lane, nonce: int, **changes: Any) -> Transaction:
         "created_at": NOON - timedelta(minutes=1),
         "sent_at": NOON - 50 * SECOND,
         "mined_at": NOON - 30 * SECOND,
-        "finished_at": NOON,
         "block_number": 7_654_321,
         "succeeded": True,
         "gas_used": 21_000,
         "effective_gas_price_text": str(15 * GWEI),
         "requested_by": "Shop",
     }
-    status = changes.pop("status", Status.CONFIRMED)
+    end = {name: changes.pop(name, value) for name, value in (("status", Status.CONFIRMED), ("finished_at", NOON))}
     row = factories.transaction(lane, nonce=nonce, **(values | changes))
     row.mined_attempt = factories.attempt(row)
-    row.status = status
     row.save()
-    return row
+    Transaction.objects.filter(pk=row.pk).update(**(factories.final(end["status"]) | end))
+    return Transaction.objects.get(pk=row.pk)
 
 
 def parsed(text: str) -> list[list[str]]:

@@ -68,7 +68,7 @@ def held_lane(relayer: Relayer) -> Lane:
 
 
 def finish() -> None:
-    Transaction.objects.update(status=Status.EXPIRED)
+    Transaction.objects.update(**factories.final("expired"))
 
 
 def lane_state() -> dict[str, Any]:

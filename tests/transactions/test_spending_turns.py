@@ -219,7 +219,7 @@ def test_canceling_does_not_exceed_the_limit_of_gas(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("step", ["accepted", "planned", "signed", "before_commit", "committed", "outcomes_written"])
 def test_a_kill_at_any_step_leaves_the_sums_of_the_charges(lab: Lab, step: str) -> None:
-    """The oracle compares them, too, in `database_violations`."""
+    """The oracle compares them, too, in `contradictions`."""
     chosen = limit_relayer(lab.sender.relayer, max_value_per_day="100", max_gas_cost_per_day=str(10**18))
     own = policy(max_gas_cost_per_day=str(10**18))
     if step == "accepted":

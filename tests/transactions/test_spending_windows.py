@@ -181,4 +181,4 @@ def test_no_period_of_24_hours_exceeds_a_limit(steps: list[tuple[str, int, int]]
             found.now += timedelta(minutes=minutes)
             found.accept(amount) if name == "accept" else getattr(found, name)()
             assert found.spent() <= LIMIT
-        assert limit_violations(found.lane) == []
+        assert limit_violations([found.lane]) == []

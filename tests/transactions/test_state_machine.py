@@ -237,7 +237,6 @@ def release_all() -> None:
 
 def remove_everything() -> None:
     """Make room for the next example."""
-    Transaction.objects.update(last_attempt=None, mined_attempt=None, status="pending", nonce=None)
     for model in (StatusChange, Attempt, Transaction, Lane, ChainWatch, Delivery):
         model._base_manager.all().delete()
     Relayer.objects.all().delete()

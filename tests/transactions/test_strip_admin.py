@@ -220,7 +220,7 @@ def test_a_transaction_in_flight_is_canceled_by_a_no_op_of_the_lane(client: Clie
 
 def test_an_action_is_refused_with_the_reason(client: Client) -> None:
     _, row = stuck_lane()
-    Transaction.objects.filter(pk=row.pk).update(status=Status.FAILED)
+    Transaction.objects.filter(pk=row.pk).update(**factories.final("failed"))
     staff = freer(client)
     for name, button in (("cancel", "Cancel"), ("speed_up", "Speed up"), ("resend", "Resend")):
         for request in (staff.get, staff.post):

@@ -166,7 +166,7 @@ def test_a_failed_one_that_was_signed_counts_until_a_second_node_reports_it_too(
     """A node that lies would otherwise have it paid again and again."""
     for nonce in range(2):
         funded.sweep()
-        Transaction.objects.filter(status=Status.PENDING).update(status=Status.FAILED)
+        Transaction.objects.filter(status=Status.PENDING).update(**lane_factories.final("failed"))
         funded.sweep()
         funded.chain.block()
         funded.sweep()
@@ -186,7 +186,9 @@ def test_a_failed_one_that_was_signed_counts_until_a_second_node_reports_it_too(
 def test_a_failed_one_is_tried_again_later(funded: Funded) -> None:
     funded.sweep()
     row = Transaction.objects.get()
-    Transaction.objects.filter(pk=row.pk).update(status=Status.FAILED, status_reason="The signer refuses it.")
+    Transaction.objects.filter(pk=row.pk).update(
+        **lane_factories.final("failed"), status_reason="The signer refuses it."
+    )
     funded.sweep()
     funded.chain.block()
     funded.sweep()
@@ -200,7 +202,7 @@ def test_a_failed_one_is_tried_again_later(funded: Funded) -> None:
     funded.sweep()
     assert funded.states() == [("failed", 3), ("open", 3)]
     # The next pause is longer.
-    Transaction.objects.update(status=Status.FAILED)
+    Transaction.objects.update(**lane_factories.final("failed"))
     funded.sweep()
     funded.chain.block()
     funded.sweep()

@@ -13,7 +13,7 @@ from django.db.models import Case, DateTimeField, Exists, ExpressionWrapper, Max
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.compiled import compiled
 from transactions import restores
-from transactions.models import OPEN, Lane, Status, Transaction, Waiting
+from transactions.models import IS_OPEN, IS_PENDING, Lane, Transaction, Waiting
 from transactions.settlement.unsettled import has_unsettled_rows
 
 
@@ -23,7 +23,7 @@ def lease_length() -> timedelta:
 
 def has_work() -> Q:
     """Return the condition of a lane that a worker must have: open transactions, or some that a reorg can remove."""
-    return Q(Exists(Transaction.objects.filter(lane=OuterRef("pk"), status__in=OPEN))) | Q(has_unsettled_rows())
+    return Q(Exists(Transaction.objects.filter(IS_OPEN, lane=OuterRef("pk")))) | Q(has_unsettled_rows())
 
 
 def due_lanes(limit: int) -> list[int]:
@@ -64,7 +64,7 @@ def new_requests(lanes: Sequence[int], after: int) -> dict[int, int]:
 
 @compiled()
 def _new_requests(lanes: list[int], after: int) -> QuerySet[Any]:
-    new = Transaction.objects.filter(lane__id__in=lanes, status=Status.PENDING, due_at__lte=DatabaseNow())
+    new = Transaction.objects.filter(IS_PENDING, lane__id__in=lanes, due_at__lte=DatabaseNow())
     return new.filter(sequence__gt=after).values_list("lane").annotate(Max("sequence")).order_by()
 
 

@@ -17,7 +17,7 @@ from relayer_service.storage.compiled import compiled
 from relayers.models import Relayer
 from transactions import restores
 from transactions.lanes import gate
-from transactions.models import IN_FLIGHT, IS_PENDING, Attempt, Lane, Transaction
+from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Transaction
 from transactions.networks import network_of
 from transactions.reserves import in_flight_costs
 from transactions.settlement.unsettled import has_unsettled_rows
@@ -99,7 +99,7 @@ def _held_lane(pk: int, lease: UUID) -> QuerySet[Lane]:
 
 @compiled()
 def _in_flight(lane: int, epoch: int) -> QuerySet[Transaction]:
-    rows = Transaction.objects.filter(lane=lane, status__in=IN_FLIGHT, epoch=epoch)
+    rows = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane, epoch=epoch)
     return rows.select_related("last_attempt").order_by("nonce")
 
 

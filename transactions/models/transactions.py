@@ -3,11 +3,10 @@
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from relayer_service.observability import tracing
 from relayer_service.storage.clock import DatabaseNow
-from relayer_service.storage.literals import with_literals
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 from relayers.models import Relayer
@@ -32,13 +31,22 @@ IN_FLIGHT = (Status.SENT, Status.SUBMITTED)
 OPEN = (Status.PENDING, *IN_FLIGHT, Status.MINED)
 UNSUCCESSFUL = (Status.FAILED, Status.CANCELED, Status.EXPIRED)
 FINAL = (Status.CONFIRMED, *UNSUCCESSFUL)
-# The conditions of the indexes of open and pending rows, which a query for some of these statuses needs besides.
-IS_OPEN = with_literals(Q(status__in=OPEN))
-IS_PENDING = with_literals(Q(status=Status.PENDING))
+# By columns that change once or twice: `status` is in no index, so that most updates of a row touch none (HOT).
+# `transaction_status` has that they are equivalent.
+IS_OPEN = Q(finished_at=None)
+IS_PENDING = Q(finished_at=None, nonce=None)
+HAS_OPEN_NONCE = Q(finished_at=None, nonce__isnull=False)
+IS_IN_FLIGHT = HAS_OPEN_NONCE & Q(status__in=IN_FLIGHT)
+IS_CONFIRMED = Q(finished_at__isnull=False, unsuccessful=None)
+IS_UNSUCCESSFUL = Q(unsuccessful__isnull=False)
+IS_IN_STATUS: dict[str, Q] = {
+    Status.PENDING: IS_PENDING,
+    **{status: HAS_OPEN_NONCE & Q(status=status) for status in (*IN_FLIGHT, Status.MINED)},
+    Status.CONFIRMED: IS_CONFIRMED,
+    **{status: Q(unsuccessful=status) for status in UNSUCCESSFUL},
+}
 # Final rows that may not have executed the dearest of their payloads, as far as one node has reported.
-UNCORROBORATED = Q(corroborated_at=None) & (
-    Q(status__in=UNSUCCESSFUL) | Q(status=Status.CONFIRMED, payload_version__gt=1)
-)
+UNCORROBORATED = Q(corroborated_at=None, finished_at__isnull=False) & (IS_UNSUCCESSFUL | Q(payload_version__gt=1))
 
 
 class Transaction(Resource):
@@ -140,16 +148,26 @@ class Transaction(Resource):
     )
 
     nonce = models.PositiveBigIntegerField(null=True)
+    # Without constraints, which would need an index each: an attempt is deleted with its transaction alone.
     last_attempt = models.ForeignKey(
-        Attempt, on_delete=models.DO_NOTHING, null=True, db_index=False, related_name="+", help_text="The newest one."
+        Attempt,
+        on_delete=models.DO_NOTHING,
+        null=True,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+        help_text="The newest one.",
     )
     mined_attempt = models.ForeignKey(
-        Attempt, on_delete=models.DO_NOTHING, null=True, db_index=False, related_name="+"
+        Attempt, on_delete=models.DO_NOTHING, null=True, db_constraint=False, db_index=False, related_name="+"
     )
     sent_at = models.DateTimeField(null=True)
     submitted_at = models.DateTimeField(null=True)
     mined_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True, help_text="When it reached a final status.")
+    unsuccessful = models.CharField(  # noqa: DJ001  # a condition of indexes, which SQLite proves of NULL alone
+        max_length=16, null=True, editable=False, help_text="Its final status, unless it is confirmed."
+    )
 
     block_number = models.PositiveBigIntegerField(null=True)
     block_hash = models.CharField(max_length=66, blank=True)
@@ -201,21 +219,39 @@ class Transaction(Resource):
             models.CheckConstraint(
                 condition=~Q(status__in=FINAL) | Q(requested_action=""), name="transaction_final_without_action"
             ),
+            models.CheckConstraint(
+                condition=Q(status__in=OPEN, finished_at=None, unsuccessful=None)
+                | Q(IS_CONFIRMED, status=Status.CONFIRMED)
+                | Q(finished_at__isnull=False, unsuccessful=F("status"), status__in=UNSUCCESSFUL),
+                name="transaction_status",
+            ),
         ]
         indexes = [
-            models.Index("lane", "status", "sequence", name="transaction_open", condition=Q(status__in=OPEN)),
-            models.Index("lane", "due_at", "sequence", name="transaction_due", condition=Q(status=Status.PENDING)),
-            # The kind comes last, so that totals are counted from the index alone.
-            models.Index(fields=["relayer", "-sequence", "kind"], name="transaction_relayer"),
-            models.Index(fields=["relayer", "status", "-sequence", "kind"], name="transaction_relayer_status"),
-            models.Index("valid_until", name="transaction_expiry", condition=Q(status=Status.PENDING)),
+            models.Index("lane", "nonce", name="transaction_unfinished", condition=IS_OPEN),
+            models.Index("lane", "sequence", name="transaction_queue", condition=IS_PENDING),
+            models.Index("lane", "due_at", "sequence", name="transaction_due", condition=IS_PENDING),
+            models.Index("valid_until", name="transaction_valid_until", condition=IS_PENDING),
             models.Index("finished_at", name="transaction_finished", condition=Q(finished_at__isnull=False)),
             models.Index("finished_at", name="transaction_uncorroborated", condition=UNCORROBORATED),
             models.Index("lane", name="transaction_unclaimed", condition=Q(unclaimed_until__isnull=False)),
-            # For lists of all relayers: few rows, as most transactions are requests that are confirmed.
+            # For lists. The kind comes last, so that totals are counted from the index alone.
+            models.Index(fields=["relayer", "-sequence", "kind"], name="transaction_relayer"),
             models.Index(
-                fields=["status", "-sequence"], name="transaction_unsuccessful", condition=Q(status__in=UNSUCCESSFUL)
+                fields=["relayer", "-sequence", "kind"], name="transaction_relayer_queue", condition=IS_PENDING
             ),
+            models.Index(
+                fields=["relayer", "-sequence", "kind"], name="transaction_relayer_in_flight", condition=HAS_OPEN_NONCE
+            ),
+            models.Index(
+                fields=["relayer", "-sequence", "kind"], name="transaction_confirmed", condition=IS_CONFIRMED
+            ),
+            # Few rows, as most transactions are confirmed.
+            models.Index(
+                fields=["unsuccessful", "relayer", "-sequence", "kind"],
+                name="transaction_relayer_ended",
+                condition=IS_UNSUCCESSFUL,
+            ),
+            models.Index(fields=["unsuccessful", "-sequence"], name="transaction_ended", condition=IS_UNSUCCESSFUL),
             models.Index(fields=["kind", "-sequence"], name="transaction_other_kind", condition=~Q(kind="request")),
             prefix_index("identifier", name="transaction_identifier_prefix"),
             prefix_index("to", name="transaction_to_prefix"),
@@ -257,7 +293,10 @@ class StatusChange(models.Model):
     to_status = models.CharField(max_length=16, choices=Status)
     at = models.DateTimeField()
     reason = models.TextField(blank=True)
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, null=True, related_name="+", db_index=False)
+    # Without a constraint, as those of `Transaction`.
+    attempt = models.ForeignKey(
+        Attempt, on_delete=models.DO_NOTHING, null=True, db_constraint=False, related_name="+", db_index=False
+    )
     block_number = models.PositiveBigIntegerField(null=True)
 
     class Meta:

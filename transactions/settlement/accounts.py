@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from chain.plausibility import MAX_BLOCKS_BEHIND, is_above
-from transactions.models import FINAL, IN_FLIGHT, Attempt, Hold, Lane, Transaction
+from transactions.models import IN_FLIGHT, IS_OPEN, Attempt, Hold, Lane, Transaction
 from transactions.settlement.epochs import NONCES, READINGS
 from transactions.settlement.holds import doubt_commits, end_hold, hold, note, window_of
 from transactions.settlement.reading import ChainView, Counts
@@ -157,8 +157,8 @@ def _seal(lane: Lane, counts: Counts) -> None:
     lane.seal_below = min(lane.seal_below, end)
     if min(counts.final, lane.next_nonce) < lane.seal_below:
         return
-    rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce__lt=lane.seal_below)
-    if not rows.exclude(status__in=FINAL).exists():
+    rows = Transaction.objects.filter(IS_OPEN, lane=lane, epoch=lane.epoch, nonce__lt=lane.seal_below)
+    if not rows.exists():
         end_hold(lane, Hold.LOST_COMMITS, f"All nonces below {lane.seal_below} are final.")
 
 

@@ -21,7 +21,7 @@ from relayers.states import event_data
 from transactions import metrics
 from transactions.changes import Changes, lock_rows
 from transactions.events import RELAYER_NONCE_USED, NonceUsedData
-from transactions.models import IN_FLIGHT, NOOPS, Attempt, Hold, Lane, Status, Transaction
+from transactions.models import IN_FLIGHT, IS_PENDING, NOOPS, Attempt, Hold, Lane, Status, Transaction
 from transactions.settlement.reading import Receipt
 from transactions.settlement.searching import UsedNonce
 from transactions.settlement.settling import NO_RECEIPT, REVERTED, receipt_columns
@@ -112,7 +112,7 @@ def _own_version(owner: Transaction, used: UsedNonce) -> int | None:
 
 def _find_heir(lane: Lane, used: UsedNonce) -> Transaction | None:
     """Return the oldest open row without a nonce that requests exactly this transaction."""
-    waiting = Transaction.objects.filter(lane=lane, kind=Transaction.Kind.REQUEST, status=Status.PENDING)
+    waiting = Transaction.objects.filter(IS_PENDING, lane=lane, kind=Transaction.Kind.REQUEST)
     same = waiting.filter(to__iexact=used.to, value_text=str(used.value)).order_by("sequence")
     return next((row for row in same if has_payload(row, used)), None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Exists, OuterRef
 
 from transactions.changes import Changes, lock_rows
-from transactions.models import OPEN, Attempt, ChainWatch, Hold, Lane, Status, Transaction
+from transactions.models import IS_OPEN, IS_PENDING, Attempt, ChainWatch, Hold, Lane, Transaction
 from transactions.settlement import holds
 from transactions.states import Cause
 
@@ -24,13 +24,13 @@ def start_epoch(lane: Lane) -> None:
     Only for development chains: what was signed could still be executed on the old chain.
     """
     signed = Exists(Attempt.objects.filter(transaction=OuterRef("pk")))
-    rows = Transaction.objects.filter(lane=lane, status__in=OPEN)
+    rows = Transaction.objects.filter(IS_OPEN, lane=lane)
     changes = Changes()
     for row in lock_rows(rows.filter(signed)).values():
         changes.move(row, Cause.CHAIN_REPLACED, REPLACED)
     changes.save()
     lane.epoch += 1
-    Transaction.objects.filter(lane=lane, status=Status.PENDING).update(epoch=lane.epoch)
+    Transaction.objects.filter(IS_PENDING, lane=lane).update(epoch=lane.epoch)
     for name in (*READINGS, *NONCES):
         setattr(lane, name, None)
     lane.save(update_fields=["epoch", *READINGS, *NONCES])

@@ -11,7 +11,7 @@ from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.databases import release_connection
 from transactions.changes import Changes, lock_rows
-from transactions.models import IN_FLIGHT, Lane, Transaction
+from transactions.models import IN_FLIGHT, IS_IN_FLIGHT, Lane, Transaction
 from transactions.settlement import adoption, second_node
 from transactions.settlement.reading import ChainView, Counts, NodeReader
 from transactions.settlement.searching import search
@@ -42,7 +42,7 @@ def lowest_unexplained(lane: Lane, counts: Counts) -> int | None:
     """Return the lowest nonce that was used in a final block and that no mined or final row explains."""
     if counts.final is None or lane.next_nonce is None:
         return None
-    rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch, status__in=IN_FLIGHT, nonce__lt=counts.final)
+    rows = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane, epoch=lane.epoch, nonce__lt=counts.final)
     lowest = rows.order_by("nonce").values_list("nonce", flat=True).first()
     # A nonce above those of rows only after every one of these is settled.
     return lowest if lowest is not None else (lane.next_nonce if lane.next_nonce < counts.final else None)

@@ -21,7 +21,7 @@ from relayer_service.storage.clock import database_now
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.databases import release_connection
 from relayer_service.storage.updating import update_each
-from transactions.models import FINAL, IN_FLIGHT, Attempt, ChainWatch, Hold, Lane, Status, Transaction
+from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Attempt, ChainWatch, Hold, Lane, Status, Transaction
 from transactions.networks import network_of
 from transactions.settlement import accounts, chains, final_counts, holds, identifying, second_node, settling, writing
 from transactions.settlement.identity import database_identity
@@ -142,7 +142,7 @@ def _with_nonce(lanes: list[int]) -> QuerySet[Transaction]:
 
 @compiled()
 def _unsettled(lanes: list[int]) -> QuerySet[Transaction]:
-    return _with_nonce(lanes).filter(status__in=[*IN_FLIGHT, Status.MINED])
+    return _with_nonce(lanes).filter(IS_OPEN, status__in=[*IN_FLIGHT, Status.MINED])
 
 
 @compiled()

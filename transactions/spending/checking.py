@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from django.db import transaction
 from django.db.models import Q
@@ -17,22 +18,26 @@ from transactions.spending.windows import OPEN_HOUR, first_counted, hour_of
 OPEN_AND_FINAL = Q(hour=OPEN_HOUR, transaction__status__in=FINAL) & ~Q(amount_text="0")
 
 
-def limit_violations(lane: Lane) -> list[str]:
-    """Return the limits of a lane's relayer and tokens that are not the sums of their charges, or open for final rows.
+def limit_violations(lanes: Sequence[Lane]) -> list[str]:
+    """Return the limits of lanes' relayers and tokens that are not the sums of their charges, or open for final rows.
 
-    A transaction also counts on the limits of a token that requested it before another one replaced it.
+    A transaction also counts on the limits of a token that requested it before another one replaced it. For all lanes
+    at once: the tables have no index of lanes, and lanes share limits.
     """
-    tokens = Transaction.objects.filter(lane=lane, token_spending__isnull=False).values("token_spending")
-    policies = Q(policy__in=tokens) | Q(pk__in=Charge.objects.filter(transaction__lane=lane).values("limit"))
-    if lane.relayer is not None and lane.relayer.spending_id is not None:
-        policies |= Q(policy=lane.relayer.spending_id)
-    with transaction.atomic():
-        # Whoever writes a charge has locked its limit.
-        limits = list(SpendingLimit.objects.filter(policies).select_for_update(no_key=True).order_by("pk"))
-        return [text for limit in limits for text in _violations(limit)] if limits else []
+    rows = Transaction.objects.filter(lane__in=lanes)
+    policies = Q(policy__in=rows.filter(token_spending__isnull=False).values("token_spending"))
+    policies |= Q(policy__in=[lane.relayer.spending_id for lane in lanes if lane.relayer])
+    charged = Q(pk__in=Charge.objects.filter(transaction__lane__in=lanes).values("limit"))
+    keys = SpendingLimit.objects.filter(policies | charged).order_by("pk").values_list("pk", flat=True)
+    return [text for key in list(keys) for text in _violations(key)]
 
 
-def _violations(limit: SpendingLimit) -> list[str]:
+@transaction.atomic
+def _violations(key: int) -> list[str]:
+    # Whoever writes a charge has locked its limit.
+    limit = SpendingLimit.objects.select_for_update(no_key=True).filter(pk=key).first()
+    if limit is None:
+        return []
     # The oldest hour that counts may have lost charges of transactions that were deleted.
     first = first_counted(hour_of(database_now())) + 1
     sums: Counter[int] = Counter()

@@ -21,7 +21,7 @@ from relayers.models import Relayer
 from relayers.tasks import check_soon
 from transactions import metrics
 from transactions.accepting import Request, accept
-from transactions.models import IN_FLIGHT, Lane, Status, TopUp, Transaction
+from transactions.models import IS_IN_FLIGHT, IS_PENDING, Lane, TopUp, Transaction
 from transactions.reserves import in_flight_costs, settled_costs
 from transactions.spending import refusals
 from transactions.spending.holders import SpendingRefused, rule_text
@@ -167,10 +167,10 @@ def reserved(funding: Relayer, count: int | None = None) -> int:
     """Return what the transactions of a relayer can cost that are not in its balance yet, read with this count."""
     lane = Lane.objects.filter(relayer=funding).first()
     rows = Transaction.objects.filter(lane=lane)
-    costs = in_flight_costs(rows.filter(status__in=IN_FLIGHT).select_related("last_attempt"))
+    costs = in_flight_costs(rows.filter(IS_IN_FLIGHT).select_related("last_attempt"))
     if lane is not None and count is not None:
         costs |= settled_costs(lane, count)
-    queued = rows.filter(status=Status.PENDING).values_list("value_text", flat=True)
+    queued = rows.filter(IS_PENDING).values_list("value_text", flat=True)
     return sum([*costs.values(), *map(int, queued)])
 
 

@@ -87,7 +87,7 @@ def test_an_empty_overview_has_all_steps_which_tick_themselves(admin_client: Cli
 
 def confirm(row: Transaction) -> None:
     mined = sending.attempt(row, nonce=0)
-    Transaction.objects.filter(pk=row.pk).update(status="confirmed", nonce=0, mined_attempt=mined)
+    Transaction.objects.filter(pk=row.pk).update(**sending.final("confirmed"), nonce=0, mined_attempt=mined)
 
 
 def test_staff_see_the_steps_that_they_may_take(client: Client) -> None:

@@ -287,8 +287,8 @@ def test_a_price_of_the_wrong_shape_is_refused(sender: Api, lane: Lane, body: An
     ("change", "reason"),
     [
         ({"status": Status.MINED, "block_number": 12}, "It is mined, in block 12."),
-        ({"status": Status.CONFIRMED}, "Its status confirmed is final."),
-        ({"status": Status.CANCELED}, "Its status canceled is final."),
+        (lanes.final("confirmed"), "Its status confirmed is final."),
+        (lanes.final("canceled"), "Its status canceled is final."),
     ],
 )
 def test_what_is_mined_or_final_is_not_changed(sender: Api, lane: Lane, change: Any, reason: str) -> None:
@@ -345,8 +345,8 @@ def test_a_replacement_that_is_not_signed_yet_gets_another_price(sender: Api, la
 def test_a_cancellation_waits_for_staff_to_decide_about_a_transaction_on_the_chain(sender: Api, lane: Lane) -> None:
     found = lanes.transaction(lane, kind="external", nonce=3, status=Status.SUBMITTED)
     found.mined_attempt = lanes.attempt(found, purpose=Attempt.Purpose.EXTERNAL)
-    found.status, found.unclaimed_until = Status.CONFIRMED, datetime(2100, 1, 1, tzinfo=UTC)
     found.save()
+    Transaction.objects.update(**lanes.final("confirmed"), unclaimed_until=datetime(2100, 1, 1, tzinfo=UTC))
     row = lanes.transaction(lane)
     for answer in (sender("DELETE", path_of(row)), sender("PUT", path_of(row), {**TRANSFER, "value": 5})):
         assert answer.status == 409

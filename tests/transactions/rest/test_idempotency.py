@@ -77,7 +77,7 @@ def recreate(relayer: Relayer) -> Relayer:
 def test_a_key_survives_the_re_creation_of_its_relayer(sender: Api) -> None:
     relayer = factories.relayer()
     first = send(sender)
-    Transaction.objects.update(status="expired")
+    Transaction.objects.update(**lanes.final("expired"))
     recreate(relayer)
     again, other = send(sender), send(sender, {**TRANSFER, "value": 2})
     assert (again.body["data"]["id"], again.headers["idempotent-replayed"]) == (first.body["data"]["id"], "true")
@@ -89,7 +89,7 @@ def test_a_key_survives_the_re_creation_of_its_relayer(sender: Api) -> None:
 def test_a_key_survives_a_change_of_the_relayers_account(sender: Api) -> None:
     relayer = factories.relayer()
     first = send(sender)
-    Transaction.objects.update(status="expired")
+    Transaction.objects.update(**lanes.final("expired"))
     Lane.objects.update(relayer=None)
     Relayer.objects.update(signer=factories.signer("signer-2", OTHER_KEY), address=OTHER_ADDRESS)
     again = send(sender)
@@ -102,7 +102,7 @@ def test_if_relayer_and_account_have_the_key_that_of_the_relayer_counts(sender: 
     own = send(sender)
     other = Lane.objects.create(chain_id=relayer.expected_chain_id or 0, address=OTHER_ADDRESS)
     lanes.transaction(other, idempotency_key=KEY)
-    Transaction.objects.update(status="expired")
+    Transaction.objects.update(**lanes.final("expired"))
     Lane.objects.update(relayer=None)
     Relayer.objects.filter(pk=relayer.pk).update(address=OTHER_ADDRESS)
     assert send(sender).body["data"]["id"] == own.body["data"]["id"]

@@ -253,7 +253,7 @@ def test_a_page_of_a_queue_that_statistics_do_not_show_reads_no_later_rows(
     sender: Api, lane: Lane, query: str
 ) -> None:
     other = lanes.lane(factories.relayer(identifier="relayer-2", network="hoodi"))
-    add_rows(other, 300, status=Status.FAILED)
+    add_rows(other, 300, **lanes.final("failed"))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE transactions_transaction")
     add_rows(lane, 100)

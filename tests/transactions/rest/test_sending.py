@@ -15,6 +15,7 @@ from relayer_service.storage.clock import timestamp
 from tests.api import Api
 from tests.contract import bodies
 from tests.relayers import factories
+from tests.transactions.factories import final
 from tests.transactions.rest.requests import PATH, RECEIVER, TRANSFER
 from transactions import changes
 from transactions.models import Lane, StatusChange, Transaction
@@ -175,7 +176,7 @@ def test_the_lane_of_a_deleted_relayer_is_continued(sender: Api) -> None:
 def test_a_relayer_that_was_given_another_account_continues_on_its_lane(sender: Api) -> None:
     relayer = factories.relayer()
     sender.post(PATH, TRANSFER)
-    Transaction.objects.update(status="failed")
+    Transaction.objects.update(**final("failed"))
     relayer.network = "hoodi"
     relayer.save()
     assert sender.post(PATH, TRANSFER).status == 200

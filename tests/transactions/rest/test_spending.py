@@ -238,7 +238,7 @@ def test_what_counted_leaves_the_limit_after_a_day(sender: Api) -> None:
     row = Transaction.objects.get()
     row.nonce = 0
     row.mined_attempt = lanes.attempt(row)
-    row.status, row.mined_at = "confirmed", database_now()
+    row.status, row.mined_at, row.finished_at = "confirmed", database_now(), database_now()
     row.save()
     with transaction.atomic():
         settle([row], row.mined_at)

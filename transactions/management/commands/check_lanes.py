@@ -14,6 +14,7 @@ from transactions import invariants
 from transactions.chosen_lanes import add_relayer_option, chosen_lanes
 from transactions.invariants import CheckedLane
 from transactions.models import Lane
+from transactions.spending.checking import limit_violations
 
 VIOLATED, UNREADABLE = 1, 2
 
@@ -40,6 +41,9 @@ class Command(BaseCommand):
             self.stdout.write(f"{describe(lane)}: {error or ('VIOLATED' if found else 'ok')}")
             for text in found:
                 self.stdout.write(f"  {text}")
+        for text in limit_violations(lanes):
+            violations += 1
+            self.stdout.write(text)
         self.stdout.write(f"{len(lanes)} checked, {violations} violations, {unreadable} could not be read.")
         if violations:
             raise CommandError("Invariants are violated.", returncode=VIOLATED)

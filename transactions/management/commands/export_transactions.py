@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from transactions.chosen_lanes import add_relayer_option, chosen_lanes
 from transactions.exports import transaction_lines
-from transactions.models import Status, Transaction
+from transactions.models import IS_IN_STATUS, Status, Transaction
 
 
 class Command(BaseCommand):
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         if options["relayer"]:
             rows = rows.filter(relayer__in=[lane.relayer_id for lane in chosen_lanes(options["relayer"])])
         if options["status"]:
-            rows = rows.filter(status=options["status"])
+            rows = rows.filter(IS_IN_STATUS[options["status"]])
         if options["from"]:
             rows = rows.filter(created_at__gte=datetime.combine(options["from"], time.min, UTC))
         if options["to"]:

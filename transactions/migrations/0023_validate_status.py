@@ -1,0 +1,14 @@
+from django.db import migrations
+
+from relayer_service.storage.operations import ValidateConstraint
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('transactions', '0022_status_constraint'),
+    ]
+
+    operations = [
+        ValidateConstraint(model_name='transaction', name='transaction_status'),
+    ]
