@@ -449,15 +449,15 @@ MUTATIONS: dict[int, Mutation] = {
     59: Mutation(
         "A turn writes over what was changed since it read the row.",
         "transactions/changes.py",
-        "for row in locked if row.version == versions[row.pk]}",
-        "for row in locked}",
+        "for row in lock_by_key(versions) if row.version == versions[row.pk]}",
+        "for row in lock_by_key(versions)}",
         ("tests/transactions/test_commits.py",),
     ),
     60: Mutation(
         "A worker whose lease was lost while it signed commits nonces.",
         "transactions/lanes/commits.py",
-        "Lane.objects.held([lane]).select_for_update(",
-        "Lane.objects.filter(pk=lane.pk).select_for_update(",
+        "Lane.objects.filter(pk=pk, lease=lease).select_for_update(",
+        "Lane.objects.filter(pk=pk).select_for_update(",
         ("tests/transactions/test_commits.py",),
     ),
     61: Mutation(

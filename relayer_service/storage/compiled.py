@@ -6,45 +6,47 @@ import copy
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Field, QuerySet, Value
 from django.db.models.query import ModelIterable
 
-# The query, its compiler, statement, parameters and converters.
-Compiled = tuple[QuerySet[Any], Any, str, Sequence[Any], Any]
+
+class Compiled(NamedTuple):
+    compiler: Any
+    statement: str
+    parameters: Sequence[Any]
+    converters: Any
+    has_models: bool
+
+
 # By function, vendor and the lengths of lists. When it is full, the oldest is compiled again.
 _compiled: dict[Any, Compiled] = {}
 MAX_COMPILED = 1_000
 
 
 class Parameter(Value):
-    """Stands for an argument while its query is compiled; `position` is that of the argument, and within a list."""
+    """Stands for an argument while its query is compiled: its number and, within a list, its index."""
 
-    def __init__(self, position: tuple[int, int | None], output_field: Field[Any, Any] | None) -> None:
-        super().__init__(position, output_field)
+    def __init__(self, number: int, index: int | None, column: Field[Any, Any] | None) -> None:
+        super().__init__((number, index), column)
+        self.number, self.index, self.column = number, index, column
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
-        return "%s", [self]
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        return "%s", (self,)
 
     def bound(self, arguments: Sequence[Any], connection: Any) -> Any:
-        number, index = self.value
-        value = arguments[number] if index is None else arguments[number][index]
-        return value if self.field is None else self.field.get_db_prep_value(value, connection)
-
-    @property
-    def field(self) -> Field[Any, Any] | None:
-        return self._output_field_or_none
+        value = arguments[self.number] if self.index is None else arguments[self.number][self.index]
+        return value if self.column is None else self.column.get_db_prep_value(value, connection)
 
 
 def compiled(*fields: Field[Any, Any] | None) -> Callable[[Callable[..., QuerySet[Any]]], Callable[..., list[Any]]]:
     """Make a function that builds a query from its arguments one that returns its rows, and builds it only once.
 
-    Rows are objects or, of a query with `values_list`, tuples.
-
-    The arguments are values or lists of values, in the columns of these fields; integers need none. The function gets
-    a `Parameter` in place of each value. With an empty list, there are no rows.
+    The arguments are values or lists of values, in columns like these fields; numbers and texts need none. The
+    function gets a `Parameter` in place of each value. With an empty list, there are no rows. Rows are objects or, of
+    a query with `values_list`, tuples.
     """
 
     def decorate(build: Callable[..., QuerySet[Any]]) -> Callable[..., list[Any]]:
@@ -68,12 +70,12 @@ def compiled(*fields: Field[Any, Any] | None) -> Callable[[Callable[..., QuerySe
 
 
 def _parameters(sizes: Sequence[int | None], fields: Sequence[Field[Any, Any] | None]) -> list[Any]:
-    typed = [*fields, *[None] * (len(sizes) - len(fields))]
+    columns = [*fields, *[None] * (len(sizes) - len(fields))]
     return [
-        Parameter((number, None), field)
+        Parameter(number, None, column)
         if size is None
-        else [Parameter((number, index), field) for index in range(size)]
-        for number, (size, field) in enumerate(zip(sizes, typed, strict=True))
+        else [Parameter(number, index, column) for index in range(size)]
+        for number, (size, column) in enumerate(zip(sizes, columns, strict=True))
     ]
 
 
@@ -81,17 +83,18 @@ def _compile(query: QuerySet[Any], connection: Any) -> Compiled:
     compiler = query.query.get_compiler(connection=connection)
     statement, parameters = compiler.as_sql()
     converters = compiler.get_converters([column[0] for column in compiler.select])
-    return query, compiler, statement, parameters, converters
+    return Compiled(compiler, statement, parameters, converters, issubclass(query._iterable_class, ModelIterable))
 
 
 def _run(found: Compiled, arguments: Sequence[Any], connection: Any) -> list[Any]:
-    queryset, original, statement, parameters, converters = found
-    bound = [each.bound(arguments, connection) if isinstance(each, Parameter) else each for each in parameters]
-    compiler = copy.copy(original)
+    bound = [each.bound(arguments, connection) if isinstance(each, Parameter) else each for each in found.parameters]
+    # Of its own: threads have other connections and parameters.
+    compiler = copy.copy(found.compiler)
     compiler.connection = connection
-    compiler.as_sql = lambda *args, **kwargs: (statement, tuple(bound))
-    compiler.get_converters = lambda expressions: converters
-    if not issubclass(queryset._iterable_class, ModelIterable):
+    compiler.as_sql = lambda *args, **kwargs: (found.statement, tuple(bound))
+    compiler.get_converters = lambda expressions: found.converters
+    if not found.has_models:
         return list(compiler.results_iter(tuple_expected=True))
     query = SimpleNamespace(get_compiler=lambda using: compiler)
-    return list(ModelIterable(SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})))
+    queryset: Any = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
+    return list(ModelIterable(queryset))

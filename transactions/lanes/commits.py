@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Max, QuerySet, UUIDField
+from django.db.models import Max, UUIDField
 
 from chain.transactions import Draft
 from relayer_service.storage.compiled import compiled
@@ -116,13 +116,14 @@ def commit(lane: Lane, result: Result) -> list[Attempt]:
 
 def lock_lane(lane: Lane) -> Lane:
     """Lock a lane under its lease. The commit waits for the disk, whatever the server's default is."""
-    for locked in _locked_lane(lane.pk, lane.lease):
-        return locked
-    raise LeaseLost
+    found: list[Lane] = _locked_lane(lane.pk, lane.lease)
+    if not found:
+        raise LeaseLost
+    return found[0]
 
 
 @compiled(None, UUIDField())
-def _locked_lane(pk: int, lease: UUID) -> QuerySet[Lane]:
+def _locked_lane(pk: int, lease: UUID) -> Any:
     lanes = Lane.objects.filter(pk=pk, lease=lease).select_for_update(no_key=True, of=("self",))
     return lanes.annotate(**durability())
 

@@ -81,7 +81,7 @@ class Work:
 
 
 @compiled(None, UUIDField())
-def _held_lane(pk: int, lease: UUID) -> QuerySet[Lane]:
+def _held_lane(pk: int, lease: UUID) -> Any:
     pending = Transaction.objects.filter(IS_PENDING, lane=OuterRef("pk"))
     unclaimed = Transaction.objects.filter(lane=OuterRef("pk"), unclaimed_until__isnull=False)
     return (

@@ -36,9 +36,8 @@ def find_watch(chain_id: int, relayer_nodes: Sequence[Node]) -> ChainWatch:
     """Return the row of a chain and its nodes. URLs may contain keys, so only their digest is stored."""
     urls = "\n".join(sorted({url for url, _ in relayer_nodes}))
     digest = hashlib.sha256(urls.encode()).hexdigest()
-    for found in _watches(chain_id, digest):
-        return found
-    return ChainWatch.objects.get_or_create(chain_id=chain_id, nodes_digest=digest)[0]
+    found: list[ChainWatch] = _watches(chain_id, digest)
+    return found[0] if found else ChainWatch.objects.get_or_create(chain_id=chain_id, nodes_digest=digest)[0]
 
 
 @compiled()
