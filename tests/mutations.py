@@ -633,8 +633,8 @@ MUTATIONS: dict[int, Mutation] = {
     85: Mutation(
         "A worker whose lease was lost settles transactions.",
         "transactions/settlement/watching.py",
-        "locked = Lane.objects.held(lanes).select_for_update(",
-        "locked = Lane.objects.filter(pk__in=[lane.pk for lane in lanes]).select_for_update(",
+        " if lane.lease and lane.lease == leases[lane.pk]]",
+        "]",
         ("tests/transactions/test_watching.py",),
     ),
     86: Mutation(

@@ -75,7 +75,7 @@ class Changes:
     """The changes of one database transaction, whose rows the caller has locked (`lock_rows`)."""
 
     def __init__(self, rows: Iterable[Transaction] = ()) -> None:
-        # The time when they were locked.
+        # When the statement that locked them began.
         self.now: datetime = next((row.now for row in rows if hasattr(row, "now")), None) or database_now()
         self._columns: dict[int, set[str]] = defaultdict(set)
         self._rows: dict[int, Transaction] = {}

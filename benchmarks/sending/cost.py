@@ -110,7 +110,9 @@ def measure(server: str, bench: Bench, case: Case, project: Path = PROJECT, *, v
         calls = sum(count for name, count in read_figures(url)["requests"].items() if name != "batches")
         (statements,) = connection.execute(f"SELECT coalesce(sum(calls), 0)::int {OWN_STATEMENTS}").fetchone()
         if verbose:
-            for each in connection.execute(f"SELECT calls, round(total_exec_time), query {OWN_STATEMENTS} ORDER BY 2 DESC"):
+            for each in connection.execute(
+                f"SELECT calls, round(total_exec_time), query {OWN_STATEMENTS} ORDER BY 2 DESC"
+            ):
                 print(*each)
         seconds, confirmed = connection.execute(SPAN, [case.lanes]).fetchone()
         memory = sum(resident_kilobytes(each.pid) for each in deployment.workers)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Field, QuerySet, Value
 from django.db.models.query import ModelIterable
+from django.db.transaction import TransactionManagementError
 
 
 class Compiled(NamedTuple):
@@ -18,12 +19,10 @@ class Compiled(NamedTuple):
     statement: str
     parameters: Sequence[Any]
     converters: Any
-    has_models: bool
 
 
-# By function, vendor and the lengths of lists. When it is full, the oldest is compiled again.
+# By function, vendor and the lengths of lists.
 _compiled: dict[Any, Compiled] = {}
-MAX_COMPILED = 1_000
 
 
 class Parameter(Value):
@@ -44,29 +43,32 @@ class Parameter(Value):
 def compiled(*fields: Field[Any, Any] | None) -> Callable[[Callable[..., QuerySet[Any]]], Callable[..., list[Any]]]:
     """Make a function that builds a query from its arguments one that returns its rows, and builds it only once.
 
-    The arguments are values or lists of values, in columns like these fields; numbers and texts need none. The
-    function gets a `Parameter` in place of each value. With an empty list, there are no rows. Rows are objects or, of
-    a query with `values_list`, tuples.
+    The arguments are values, or lists of values for the lookup `in`; those whose columns need a conversion have a
+    field. The function gets a `Parameter` in place of each. With an empty list, there are no rows.
     """
 
     def decorate(build: Callable[..., QuerySet[Any]]) -> Callable[..., list[Any]]:
         @wraps(build)
         def rows(*arguments: Any) -> list[Any]:
             connection = connections[DEFAULT_DB_ALIAS]
-            sizes = tuple(len(each) if isinstance(each, list) else None for each in arguments)
-            if 0 in sizes:
+            if [] in arguments:
                 return []
+            padded = [_padded(each) if isinstance(each, list) else each for each in arguments]
+            sizes = tuple(len(each) if isinstance(each, list) else None for each in padded)
             shape = (build, connection.vendor, sizes)
             found = _compiled.get(shape)
             if found is None:
                 found = _compiled[shape] = _compile(build(*_parameters(sizes, fields)), connection)
-                if len(_compiled) > MAX_COMPILED:
-                    _compiled.pop(next(iter(_compiled)), None)
-            return _run(found, arguments, connection)
+            return _run(found, padded, connection)
 
         return rows
 
     return decorate
+
+
+def _padded(values: list[Any]) -> list[Any]:
+    """Repeat the last value up to a power of two: lists of any length have few statements."""
+    return [*values, *values[-1:] * ((1 << (len(values) - 1).bit_length()) - len(values))]
 
 
 def _parameters(sizes: Sequence[int | None], fields: Sequence[Field[Any, Any] | None]) -> list[Any]:
@@ -83,18 +85,18 @@ def _compile(query: QuerySet[Any], connection: Any) -> Compiled:
     compiler = query.query.get_compiler(connection=connection)
     statement, parameters = compiler.as_sql()
     converters = compiler.get_converters([column[0] for column in compiler.select])
-    return Compiled(compiler, statement, parameters, converters, issubclass(query._iterable_class, ModelIterable))
+    return Compiled(compiler, statement, parameters, converters)
 
 
 def _run(found: Compiled, arguments: Sequence[Any], connection: Any) -> list[Any]:
+    if found.compiler.query.select_for_update and connection.get_autocommit():
+        raise TransactionManagementError("select_for_update cannot be used outside of a transaction.")
     bound = [each.bound(arguments, connection) if isinstance(each, Parameter) else each for each in found.parameters]
     # Of its own: threads have other connections and parameters.
     compiler = copy.copy(found.compiler)
     compiler.connection = connection
     compiler.as_sql = lambda *args, **kwargs: (found.statement, tuple(bound))
     compiler.get_converters = lambda expressions: found.converters
-    if not found.has_models:
-        return list(compiler.results_iter(tuple_expected=True))
     query = SimpleNamespace(get_compiler=lambda using: compiler)
     queryset: Any = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
     return list(ModelIterable(queryset))

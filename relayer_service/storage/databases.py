@@ -8,7 +8,6 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError, close_old_connections, connection, transaction
-from django.db.models import Func, TextField, Value
 
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 ROOM_BYTES = 65_536
@@ -99,14 +98,6 @@ def require_durability() -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL synchronous_commit = on")
-
-
-def durability() -> dict[str, Func]:
-    """Return an annotation that does the same, for a query that finds a row."""
-    if connection.vendor != "postgresql":
-        return {}
-    arguments = Value("synchronous_commit"), Value("on"), Value(True)
-    return {"durability": Func(*arguments, function="set_config", output_field=TextField())}
 
 
 def release_connection() -> None:

@@ -15,6 +15,11 @@ from relayer_service.storage.clock import DatabaseNow
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
+class Forgetful(dict[Any, Any]):
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Keep nothing."""
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = NOON
@@ -38,6 +43,5 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     for name in ("as_sqlite", "as_postgresql"):
         monkeypatch.setattr(DatabaseNow, name, as_sql)
     # The time is a constant of each statement: none is kept.
-    monkeypatch.setattr(compiled, "_compiled", {})
-    monkeypatch.setattr(compiled, "MAX_COMPILED", 0)
+    monkeypatch.setattr(compiled, "_compiled", Forgetful())
     return made

@@ -13,7 +13,7 @@ from django.db.models import Max, UUIDField
 
 from chain.transactions import Draft
 from relayer_service.storage.compiled import compiled
-from relayer_service.storage.databases import durability
+from relayer_service.storage.databases import require_durability
 from transactions import metrics, witness
 from transactions.changes import Changes, lock_rows
 from transactions.events import TRANSACTION_REPLACED
@@ -88,6 +88,7 @@ def commit(lane: Lane, result: Result) -> list[Attempt]:
     outcome is unknown, the caller reads the rows again. Closings that the lane does not allow leave the result.
     """
     with transaction.atomic():
+        require_durability()
         locked = lock_lane(lane)
         rows = lock_rows(result.rows())
         changes = Changes(rows.values())
@@ -115,7 +116,6 @@ def commit(lane: Lane, result: Result) -> list[Attempt]:
 
 
 def lock_lane(lane: Lane) -> Lane:
-    """Lock a lane under its lease. The commit waits for the disk, whatever the server's default is."""
     found: list[Lane] = _locked_lane(lane.pk, lane.lease)
     if not found:
         raise LeaseLost
@@ -124,8 +124,7 @@ def lock_lane(lane: Lane) -> Lane:
 
 @compiled(None, UUIDField())
 def _locked_lane(pk: int, lease: UUID) -> Any:
-    lanes = Lane.objects.filter(pk=pk, lease=lease).select_for_update(no_key=True, of=("self",))
-    return lanes.annotate(**durability())
+    return Lane.objects.filter(pk=pk, lease=lease).select_for_update(no_key=True, of=("self",))
 
 
 def _close(changes: Changes, rows: Mapping[int, Transaction], closings: Iterable[Closing]) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Case, DateTimeField, Exists, ExpressionWrapper, Max, OuterRef, Q, QuerySet, When
+from django.db.models import Case, DateTimeField, Exists, ExpressionWrapper, Max, OuterRef, Q, When
 
 from relayer_service.storage.clock import DatabaseNow
-from relayer_service.storage.compiled import compiled
 from transactions import restores
 from transactions.models import IS_OPEN, IS_PENDING, Lane, Transaction, Waiting
 from transactions.settlement.unsettled import has_unsettled_rows
@@ -59,23 +57,13 @@ def release(lane: Lane, seconds: float = 0) -> None:
 
 def new_requests(lanes: Sequence[int], after: int) -> dict[int, int]:
     """Return, by lane, the highest sequence number of new pending transactions."""
-    return dict(_new_requests(sorted(lanes), after))
-
-
-@compiled()
-def _new_requests(lanes: list[int], after: int) -> QuerySet[Any]:
-    new = Transaction.objects.filter(IS_PENDING, lane__id__in=lanes, due_at__lte=DatabaseNow())
-    return new.filter(sequence__gt=after).values_list("lane").annotate(Max("sequence")).order_by()
+    new = Transaction.objects.filter(IS_PENDING, lane__in=lanes, due_at__lte=DatabaseNow())
+    return dict(new.filter(sequence__gt=after).values_list("lane").annotate(Max("sequence")).order_by())
 
 
 def action_counts(lanes: Sequence[int]) -> dict[int, int]:
     """Return how many actions were ever requested, by lane."""
-    return dict(_action_counts(sorted(lanes)))
-
-
-@compiled()
-def _action_counts(lanes: list[int]) -> QuerySet[Any]:
-    return Lane.objects.filter(pk__in=lanes).values_list("pk", "actions")
+    return dict(Lane.objects.filter(pk__in=lanes).values_list("pk", "actions"))
 
 
 def set_waiting(lane: Lane, waiting: Waiting | str, details: str = "") -> None:

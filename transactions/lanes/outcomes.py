@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Count, Min, Q, Sum
+from django.db.models import Count, Min, Q, QuerySet, Sum
 
 from chain.sending import Outcome
+from relayer_service.storage.compiled import compiled
 from relayer_service.storage.updating import update_each
 from transactions import metrics
 from transactions.changes import Changes, lock_by_key
@@ -50,7 +51,7 @@ def write_broadcasts(lane: Lane, sent: Sequence[Sent], head: int | None = None) 
         own = lock_by_key({each.attempt.transaction_id for each in sent})
         rows = [row for row in own if row.status in IN_FLIGHT]
         changes = Changes(own)
-        _write_outcomes(own, sent, head, changes.now)
+        _write_outcomes(sent, head, changes.now)
         _write_statuses(rows, sent, changes)
     step("outcomes_written")
     for each in sent:
@@ -76,11 +77,14 @@ def _hopeless_tries(sent: Sent, now: datetime) -> int:
     return found["tries"] if is_hopeless and not found["accepted"] else 0
 
 
-def _write_outcomes(rows: Sequence[Transaction], sent: Sequence[Sent], head: int | None, now: datetime) -> None:
-    # As they are now that their rows are locked.
-    current = {each.pk: each for row in rows for each in (row.last_attempt, row.mined_attempt) if each is not None}
-    former = [each.attempt.pk for each in sent if each.attempt.pk not in current]
-    current |= Attempt.objects.in_bulk(former) if former else {}
+@compiled()
+def _attempts(pks: list[int]) -> QuerySet[Attempt]:
+    return Attempt.objects.filter(pk__in=pks)
+
+
+def _write_outcomes(sent: Sequence[Sent], head: int | None, now: datetime) -> None:
+    # Read now that their rows are locked: another worker may have broadcast them, too.
+    current = {each.pk: each for each in _attempts([each.attempt.pk for each in sent])}
     written = [(current[each.attempt.pk], each.broadcast) for each in sent if each.attempt.pk in current]
     for attempt, result in written:
         attempt.outcome, attempt.error, attempt.last_broadcast_at = result.outcome, result.error, now

@@ -227,7 +227,7 @@ class Turn:
     def _outlook(self) -> Outlook:
         work = self._work
         if not work.in_flight and not work.due and work.next_due is None:
-            return Outlook(MAX_PAUSE_SECONDS, is_idle=not work.has_unsettled)
+            return Outlook(MAX_PAUSE_SECONDS, is_idle=True)
         pause = min(max(MIN_PAUSE_SECONDS, work.network.block_seconds), MAX_PAUSE_SECONDS)
         if work.next_due is not None:
             pause = min(pause, max(0.05, (work.next_due - work.now).total_seconds()))

@@ -20,7 +20,6 @@ from transactions.lanes import gate
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Transaction
 from transactions.networks import network_of
 from transactions.reserves import in_flight_costs
-from transactions.settlement.unsettled import has_unsettled_rows
 from transactions.spending.budgets import Budget
 
 # The maximum number of transactions that get a nonce in one turn.
@@ -49,8 +48,6 @@ class Work:
     next_due: datetime | None = None
     # Whether requests may be repetitions of what was found on the chain.
     has_unclaimed: bool = False
-    # Whether a reorg can remove final rows.
-    has_unsettled: bool = False
     # All attempts by transaction, of the rows that `load_attempts` was called for.
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
     # What its rows may spend, of the rows that `load_budget` was called for.
@@ -92,7 +89,6 @@ def _held_lane(pk: int, lease: UUID) -> Any:
             first_pending=Subquery(pending.order_by("sequence").values("sequence")[:1]),
             has_expired=Exists(pending.filter(valid_until__lte=DatabaseNow())),
             has_unclaimed=Exists(unclaimed),
-            has_unsettled=has_unsettled_rows(),
         )
     )
 
@@ -143,7 +139,6 @@ def load(lane: Lane) -> Work | None:
         first_pending=found.first_pending,
         next_due=next((row.due_at for row in unexpired if row.due_at > now), None),
         has_unclaimed=found.has_unclaimed,
-        has_unsettled=found.has_unsettled,
     )
 
 

@@ -9,13 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db.models import QuerySet
 
 from chain import plausibility
 from chain.networks import Network, networks
 from chain.nodes import Node
 from relayer_service.storage.clock import database_now
-from relayer_service.storage.compiled import compiled
 from relayer_service.storage.ttl_cache import TTLCache
 from transactions.models import ChainWatch, Hold, Lane
 from transactions.settlement import epochs, holds
@@ -36,13 +34,7 @@ def find_watch(chain_id: int, relayer_nodes: Sequence[Node]) -> ChainWatch:
     """Return the row of a chain and its nodes. URLs may contain keys, so only their digest is stored."""
     urls = "\n".join(sorted({url for url, _ in relayer_nodes}))
     digest = hashlib.sha256(urls.encode()).hexdigest()
-    found: list[ChainWatch] = _watches(chain_id, digest)
-    return found[0] if found else ChainWatch.objects.get_or_create(chain_id=chain_id, nodes_digest=digest)[0]
-
-
-@compiled()
-def _watches(chain_id: int, digest: str) -> QuerySet[ChainWatch]:
-    return ChainWatch.objects.filter(chain_id=chain_id, nodes_digest=digest)
+    return ChainWatch.objects.get_or_create(chain_id=chain_id, nodes_digest=digest)[0]
 
 
 def can_be_replaced(network: Network) -> bool:

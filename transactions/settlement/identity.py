@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 from django.db import NotSupportedError, ProgrammingError, connection, transaction
 
 # A restore and a promoted standby start a new timeline, which is the first part of the name of every WAL file.
@@ -12,24 +10,15 @@ IDENTITY = """
 """
 
 
-# Whether a server has revealed it to this process.
-_is_revealed = False
-
-
 def database_identity() -> str:
     """Return the identifier and timeline of the PostgreSQL server; "" where a server does not reveal them."""
-    global _is_revealed
     if connection.vendor != "postgresql":
         return ""
-    # In a savepoint, if in a transaction: it goes on if the server refuses, which one that has answered does not.
-    savepoint = nullcontext() if _is_revealed else transaction.atomic()
     try:
-        with savepoint, connection.cursor() as cursor:
+        # In a savepoint, if in a transaction: it goes on if the server refuses.
+        with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(IDENTITY)
-            identity = str(cursor.fetchone()[0])
+            return str(cursor.fetchone()[0])
     except (ProgrammingError, NotSupportedError):
         # Not allowed, or not there. A timeout or a lost connection must not look like another server.
-        _is_revealed = False
         return ""
-    _is_revealed = True
-    return identity

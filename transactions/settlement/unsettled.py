@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.db.models import Exists, OuterRef, Q
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Least
 
 from relayer_service.storage.clock import DatabaseNow
 from transactions.models import FINAL, Transaction
@@ -27,4 +27,6 @@ def has_unsettled_rows() -> Exists:
         lane=OuterRef("pk"), epoch=OuterRef("epoch"), status__in=FINAL, mined_attempt__isnull=False
     )
     recent = Q(nonce__gte=Coalesce(OuterRef("final_nonce"), 0), finished_at__gt=DatabaseNow() - WATCHED_TIME)
-    return Exists(rows.filter(recent | Q(nonce__gte=OuterRef("chain_nonce"))))
+    # Of the whole history of a lane, the index reads from the lower one of both.
+    lowest = Least(Coalesce(OuterRef("final_nonce"), 0), Coalesce(OuterRef("chain_nonce"), 0))
+    return Exists(rows.filter(recent | Q(nonce__gte=OuterRef("chain_nonce")), nonce__gte=lowest))

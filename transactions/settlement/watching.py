@@ -6,7 +6,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -68,7 +67,7 @@ def look(lanes: Sequence[Lane]) -> Look:
     network, nodes = network_of(lanes[0].relayer), lanes[0].relayer.node_urls()
     watch = chains.find_watch(network.chain_id, nodes)
     # The lanes in memory may be older.
-    epochs = dict(_epochs([lane.pk for lane in lanes]))
+    epochs = dict(Lane.objects.filter(pk__in=[lane.pk for lane in lanes]).values_list("pk", "epoch"))
     rows = load(lanes)
     question = _question(lanes, rows, watch, network)
     release_connection()
@@ -128,11 +127,6 @@ def load(lanes: Sequence[Lane]) -> Rows:
     for row in sorted(found, key=lambda row: row.nonce or 0):
         rows[row.lane_id].append(Watched(row, attempts[row.pk]))
     return rows
-
-
-@compiled()
-def _epochs(lanes: list[int]) -> QuerySet[Any]:
-    return Lane.objects.filter(pk__in=lanes).values_list("pk", "epoch")
 
 
 def _with_nonce(lanes: list[int]) -> QuerySet[Transaction]:
@@ -206,7 +200,7 @@ def _settle(
     Those that changed are added to the result. Return those with nonces in final blocks that no row explains.
     """
     leases = {lane.pk: lane.lease for lane in lanes}
-    held = [lane for lane in _locked_lanes(sorted(leases)) if lane.lease == leases[lane.pk]]
+    held = [lane for lane in _locked_lanes(sorted(leases)) if lane.lease and lane.lease == leases[lane.pk]]
     current = [lane for lane in held if lane.epoch == epochs.get(lane.pk) and _is_on_chain(lane, view, network, watch)]
     verdicts = {lane.pk: settling.judge(lane, rows.get(lane.pk, ()), view, network) for lane in current}
     found.changed.update(writing.write([verdict for each in verdicts.values() for verdict in each]))

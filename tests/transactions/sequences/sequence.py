@@ -21,6 +21,7 @@ from chain.errors import ChainFault
 from relayer_service.net import node_http
 from relayer_service.storage import compiled, ttl_cache
 from relayer_service.storage.clock import DatabaseNow
+from tests.notifications.clock import Forgetful
 from tests.relayers import factories
 from tests.relayers.factories import KEY
 from tests.transactions.engines import Engine, Killed, at_step, end_lease, kill
@@ -280,8 +281,7 @@ def simulated(sequence: Any) -> Iterator[None]:
         for name in ("as_sqlite", "as_postgresql"):
             stack.enter_context(patch.object(DatabaseNow, name, as_sql))
         # The time is a constant of each statement: none is kept.
-        stack.enter_context(patch.object(compiled, "_compiled", {}))
-        stack.enter_context(patch.object(compiled, "MAX_COMPILED", 0))
+        stack.enter_context(patch.object(compiled, "_compiled", Forgetful()))
         stack.enter_context(patch.object(node_http, "post", sequence.chain.post))
         yield
 
