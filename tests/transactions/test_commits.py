@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
+from datetime import timedelta
 from threading import Thread
 from typing import Any
 
@@ -17,7 +19,8 @@ from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from tests.transactions.factories import RECEIVER
 from transactions import actions
-from transactions.lanes import leasing
+from transactions.changes import lock_by_key
+from transactions.lanes import leasing, outcomes
 from transactions.lanes.broadcasting import Sent
 from transactions.lanes.commits import LeaseLost, NewAttempt, Result, commit
 from transactions.lanes.outcomes import REASONS, write_broadcasts
@@ -209,6 +212,24 @@ def test_the_outcome_of_an_older_attempt_does_not_change_the_row(lane: Lane) -> 
 
     assert states(row) == [("sent", 0)]
     assert (row.requested_action, row.status_reason) == ("", "")
+
+
+def test_a_broadcast_by_another_worker_meanwhile_is_counted_too(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = in_flight(lane)
+    attempt: Any = row.last_attempt
+    accepted_at = database_now() - timedelta(seconds=5)
+
+    def lock(pks: Iterable[int]) -> list[Transaction]:
+        # While this one waits for the lock, whose statement has read the attempt already.
+        found = lock_by_key(pks)
+        Attempt.objects.filter(pk=attempt.pk).update(broadcasts=1, accepted_at=accepted_at)
+        return found
+
+    monkeypatch.setattr(outcomes, "lock_by_key", lock)
+    write_broadcasts(lane, [Sent(attempt, Broadcast(Outcome.UNKNOWN, ""))])
+
+    attempt.refresh_from_db()
+    assert (attempt.broadcasts, attempt.accepted_at) == (2, accepted_at)
 
 
 def test_a_broadcast_is_counted_with_its_first_and_last_time(lane: Lane) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.lies import hold
 from tests.transactions.lying_node import ANY, lying_node
 from tests.transactions.rest.requests import PATH, TRANSFER
+from tests.transactions.single_turns import Inline
 from tokens.writes import issue
 from transactions import actions, tasks
 from transactions.lanes import engine as engine_module
@@ -429,3 +432,24 @@ def test_two_workers_together_send_each_request_once(engine: Engine, local_chain
     assert nonces == [list(range(10))] * 4
     assert Attempt.objects.count() == 40
     assert sorted(local_chain.waiting()) == sorted(Attempt.objects.values_list("hash", flat=True))
+
+
+@pytest.mark.parametrize(
+    ("has_pending", "advanced", "is_woken"), [(True, True, True), (False, True, False), (False, False, True)]
+)
+def test_a_lane_that_advances_takes_a_turn_only_if_requests_wait(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch, has_pending: bool, advanced: bool, is_woken: bool
+) -> None:
+    found = Look(changed={lane.pk}, advanced={lane.pk} if advanced else set())
+    monkeypatch.setattr("transactions.settlement.watching.look", lambda lanes: found)
+
+    async def look() -> bool:
+        threads: Any = Inline()
+        watch = runners.WatchRunner(threads, (lane.chain_id, frozenset()), 1)
+        host: Any = SimpleNamespace(threads=threads)
+        runner = watch.lanes[lane.pk] = runners.LaneRunner(host, lane.pk)
+        runner.has_pending = has_pending
+        await watch._look()
+        return runner.wake.is_set()
+
+    assert asyncio.run(look()) == is_woken

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError
+from pytest_django import DjangoAssertNumQueries
 
 from chain.sending import Broadcast, Outcome, SignedTransaction
 from relayer_service.background.tasks import queue
@@ -398,13 +399,27 @@ def test_a_row_in_flight_expires_by_a_noop_at_its_nonce(lane: Lane, local_chain:
 def test_the_window_limits_nonces_in_flight(lane: Lane, local_chain: LocalChain) -> None:
     Lane.objects.filter(pk=lane.pk).update(window=2)
     rows = [request(lane, value) for value in (1, 2, 3)]
-    take_turn(lane)
+    assert take_turn(lane).has_pending
     assert states(*rows) == [("submitted", 0), ("submitted", 1), ("pending", None)]
     local_chain.mine(1)
 
-    take_turn(lane)
+    assert not take_turn(lane).has_pending
 
     assert states(rows[2]) == [("submitted", 2)]
+
+
+def test_a_turn_that_sends_makes_few_queries(
+    lane: Lane, local_chain: LocalChain, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    request(lane)
+    take_turn(lane)
+    rows = [request(lane, value) for value in (2, 3, 4)]
+
+    # Savepoints included.
+    with django_assert_max_num_queries(23):
+        take_turn(lane)
+
+    assert states(*rows) == [("submitted", nonce) for nonce in (1, 2, 3)]
 
 
 def test_a_lane_without_open_rows_is_released_at_once(lane: Lane) -> None:

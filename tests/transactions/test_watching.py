@@ -116,11 +116,13 @@ def test_a_reorg_brings_a_mined_transaction_back(local_chain: LocalChain) -> Non
     row = sent(account, 0)
     before = local_chain.snapshot()
     broadcast(local_chain, row)
-    local_chain.mine()
     look(account)
+    local_chain.mine()
+    assert look(account).advanced == {account.pk}
     assert statuses(row) == ["mined"]
     local_chain.reorganise(before, 2)
-    assert look(account).changed == {account.pk}
+    found = look(account)
+    assert (found.changed, found.advanced) == ({account.pk}, set())
     assert statuses(row) == ["submitted"]
     assert row.status_reason == "A reorg removed its block. It is broadcast again."
     assert (row.block_number, row.block_hash, row.mined_attempt, row.succeeded) == (None, "", None, None)
