@@ -11,5 +11,6 @@ AREAS = (
     "health",
     "sign_in",
     "transactions",
+    "sending",
     "reference",
 )

@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import orjson
 
 from benchmarks.databases import Bench, Database, named, run_apart
 from benchmarks.load import Request, drive
@@ -19,7 +23,6 @@ from benchmarks.sending.accepting import BODY, STATUS
 from benchmarks.sending.deployment import Deployment, cpu_seconds, deployed, server_pid
 from benchmarks.sending.latency import NODE_PROGRAM
 from benchmarks.sending.rows import Senders, create_apart, queue_apart
-from benchmarks.sending.throughput import read_figures, wait_until_final
 from benchmarks.soak.proc import resident_kilobytes
 from tests import servers
 from tests.servers import PROJECT
@@ -39,6 +42,8 @@ SPAN = """
 SELECT extract(epoch FROM max(finished_at) - min(sent_at))::float8, count(*) FILTER (WHERE status = 'confirmed')
 FROM transactions_transaction WHERE sequence > %s
 """
+OPEN = "SELECT count(*) FROM transactions_transaction WHERE finished_at IS NULL"
+MAX_SECONDS = 300
 MAX_BURST_MS, MAX_TRICKLE_MS = 5, 20
 
 
@@ -129,6 +134,22 @@ def trickle(deployment: Deployment, senders: Senders, case: Case) -> None:
         path = senders.path(number % case.lanes)
         request = Request(path, f"Bearer {senders.token}", "POST", BODY, status=STATUS)
         drive(deployment.port, [(request.encoded(), request)], connections=1)
+
+
+def wait_until_final(deployment: Deployment, connection: Any) -> None:
+    deadline = time.monotonic() + MAX_SECONDS
+    while time.monotonic() < deadline:
+        (left,) = connection.execute(OPEN).fetchone()
+        if not left:
+            return
+        time.sleep(0.5)
+    raise Failed(f"{left} transactions are not final: {deployment.log('worker-1')[-2000:]}")
+
+
+def read_figures(url: str) -> dict[str, Any]:
+    with urlopen(f"{url}figures") as answer:
+        found: dict[str, Any] = orjson.loads(answer.read())
+    return found
 
 
 def cases(fast: bool) -> list[Case]:
