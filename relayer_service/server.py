@@ -38,8 +38,9 @@ MAX_CONNECTIONS = 4096
 STOP_SECONDS = 25
 # A process is replaced after a day, in case of a memory leak.
 PROCESS_LIFETIME_SECONDS = 24 * 60 * 60
-# Restarting does not help processes that fail more often with an exception, such as in an import.
+# After this many failed processes the server exits, if each failed within so many seconds of the last.
 MAX_FAILED_PROCESSES = 5
+FAILURE_SECONDS = 60
 # Open files of a process that are not client connections.
 OTHER_FILES = 1024
 # A Linux socket filter that drops the first packet (SYN) of each new connection.
@@ -66,7 +67,7 @@ class WebServer(Server):
 
     def __init__(self, application: str, listener: socket.socket) -> None:
         self.listener = listener
-        self.failed_processes = 0
+        self.failed_processes, self.failed_at = 0, 0.0
         super().__init__(
             application,
             address=settings.HOST.strip("[]"),
@@ -98,8 +99,11 @@ class WebServer(Server):
 
     def _respawn_workers(self, workers: list[int], *args: Any, **options: Any) -> None:
         # granian exits only if one process ends twice within seconds. An exception ends it with 1, a signal below 0.
-        self.failed_processes += sum(self.wrks[index].inner.exitcode == 1 for index in workers)
+        if failed := sum(self.wrks[index].inner.exitcode == 1 for index in workers):
+            recent = self.failed_processes if time.monotonic() - self.failed_at <= FAILURE_SECONDS else 0
+            self.failed_processes, self.failed_at = recent + failed, time.monotonic()
         if self.failed_processes >= MAX_FAILED_PROCESSES:
+            print("The web processes keep failing: stopping. See the errors above.", file=sys.stderr)
             self.shutdown(1)
         super()._respawn_workers(workers, *args, **options)
 
@@ -145,8 +149,8 @@ def stop_listening(listener: socket.socket) -> None:
 def load(application: str) -> Any:
     processes.signal_when_parent_dies(signal.SIGTERM)
     loaded = load_target(application)
-    if apps.ready:
-        # As before every command, such as of NETWORKS_FILE.
+    if apps.ready:  # not for an application without Django
+        # Run the system checks, as management commands do: they validate NETWORKS_FILE.
         BaseCommand().check()
     return loaded
 
@@ -183,11 +187,7 @@ def main(arguments: list[str]) -> int:
     # Children inherit the parent's handler, which would lose a signal that arrives before they install their own.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
     server = WebServer(arguments[0] if arguments else "relayer_service.rsgi:application", listener)
-    try:
-        server.serve(target_loader=load)
-    except SystemExit:
-        print("The web processes keep failing: stopping. See the errors above.", file=sys.stderr)
-        return 1
+    server.serve(target_loader=load)
     return 0
 
 

@@ -402,3 +402,16 @@ def documented(*begins: str, end: str = "    END\n") -> list[str]:
 def check_health(port: int) -> int:
     environment = os.environ | {"PORT": str(port), "ALLOWED_HOSTS": ".example.com,localhost"}
     return subprocess.call([sys.executable, DEPLOY / "healthcheck.py"], env=environment)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_backup_that_is_read_in_part_is_no_success(tmp_path: Path, code: int) -> None:
+    stubs = {
+        "pg_restore": rf"case $1 in --data-only) printf 'COPY a (b) FROM stdin;\n1\n\\.\n'; exit {code};; esac",
+        "psql": "sed -n \"s/^SELECT '\\([a-z ]*\\)';$/\\1/p\"",
+    }
+    for name, text in stubs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "DATABASE_URL": "unused"}
+    assert subprocess.run([DEPLOY / "restore.sh", "unused"], env=env, capture_output=True).returncode == code

@@ -81,9 +81,10 @@ def queries() -> list[Any]:
     network = Coalesce("relayer__network", Value(""))
     # Lanes that are held or wait are reported themselves.
     overdue = DatabaseNow() - MINUTE
-    unsent = with_oldest_due().filter(oldest_due__lt=overdue, held_since=None, waiting="")
+    enabled = {"relayer__paused": False, "relayer__system_disabled": False}
+    unsent = with_oldest_due().filter(oldest_due__lt=overdue, held_since=None, waiting="", **enabled)
     late = late_rows().filter(lane__held_since=None, lane__waiting="")
-    late = late.exclude(status=Status.PENDING, due_at__lt=overdue, relayer__paused=False)
+    late = late.exclude(status=Status.PENDING, due_at__lt=overdue, **enabled)
     top_ups = TopUp.objects.filter(due_at__isnull=False)
     return [
         *(

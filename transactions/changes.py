@@ -60,15 +60,14 @@ def _locked(pks: list[int]) -> QuerySet[Transaction]:
 
 
 def log_change(row: Transaction, before: str, cause: str, reason: str = "", attempt: Attempt | None = None) -> None:
-    """Log a change of status once it is committed, without a query."""
+    """Log a change of status once it is committed."""
     attempt, relayer = attempt or row.attempt, redact(row.relayer.identifier) if row.relayer else None
     fields: dict[str, Any] = {"transaction": row.identifier, "relayer": relayer, "from_status": before}
     fields |= {"status": row.status, "nonce": row.nonce, "hash": attempt.hash if attempt else None}
     # Redacted here: in the whole line, the hash would be taken for a key.
     fields |= {"cause": cause, "reason": redact(reason)}
-    extra = {"fields": fields, "redacted": True}
-    text = " ".join(f"{name}={value}" for name, value in fields.items() if value not in {None, ""})
-    transaction.on_commit(lambda: logger.info("Status changed: %s", text, extra=extra), robust=True)
+    extra = {"fields": fields, "fields_in_text": True, "redacted": True}
+    transaction.on_commit(lambda: logger.info("Status changed", extra=extra), robust=True)
 
 
 class Changes:

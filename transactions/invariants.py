@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby, pairwise
@@ -23,6 +22,7 @@ from chain.networks import networks
 from chain.nodes import Node
 from chain.transactions.decoding import decode
 from chain.transactions.model import NotATransaction, Prices
+from relayer_service.background.pools import at_once
 from relayer_service.models import AuditEntry
 from transactions.models import FINAL, IS_OPEN, NOOPS, Attempt, Lane, Status, Transaction
 from transactions.signed_payloads import signed_payload
@@ -296,5 +296,4 @@ def mined_hashes(lane: Lane, hashes: Sequence[str]) -> set[str]:
                 break
         return found
 
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        return set().union(*pool.map(mined, starts))
+    return set().union(*at_once(mined, starts, PARALLEL_REQUESTS))

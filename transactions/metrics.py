@@ -124,13 +124,14 @@ class LaneCollector(StateCollector):
     name, text, states = "relayer_lanes", "Lanes, by state.", ["running", "held", *Waiting.values]
 
     def rows(self) -> QuerySet[Any]:
-        conditions = {"funds": Q(waiting="funds"), "held": Q(held_since__isnull=False)}
+        # Before `held`: a held lane that cannot pay for what would end its hold waits for funds.
+        conditions = {str(Waiting.FUNDS): Q(waiting=Waiting.FUNDS), "held": Q(held_since__isnull=False)}
         conditions |= {str(each): Q(waiting=each) for each in Waiting}
         lanes: QuerySet[Any] = Lane.objects.order_by().annotate(state=first_state(conditions, "running"))
         return lanes
 
     def more(self) -> Iterable[Metric]:
-        """Yield what open transactions show. They are counted in their index alone: their lanes are joined after."""
+        """Yield what open transactions show. They are counted by lane first: the lanes are joined after."""
         now = database_now()
         rows = Transaction.objects.filter(IS_OPEN).order_by()
         sql, parameters = rows.values_list("lane", "status").annotate(number=Count("*")).query.sql_with_params()

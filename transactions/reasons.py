@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from django.utils import timezone
-
-from relayer_service.storage.clock import timestamp
+from relayer_service.storage.clock import shared_time, timestamp
 from relayers.models import Relayer
 from transactions.models import FINAL, IS_PENDING, NOOP_PURPOSES, Attempt, Hold, Lane, Status, Transaction, Waiting
 from transactions.networks import network_of
@@ -117,7 +115,7 @@ def _delay(row: Transaction, lane: Lane) -> str:
     if lane.waiting == Waiting.FUNDS:
         # One that costs less may be sent at once.
         return f"; another one waits for funds{_since(lane)}"
-    late = timezone.now() - PATIENCE
+    late = datetime.fromtimestamp(shared_time(), UTC) - PATIENCE
     if row.due_at >= late:
         return ""
     if lane.due_at < late:

@@ -62,10 +62,10 @@ class Pool(ThreadPoolExecutor):
         self._uncount()
 
 
-def at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Return the results of a function that waits for a node, called for each item in up to NODE_THREADS threads."""
+def at_once(function: Callable[[Item], Result], items: Sequence[Item], threads: int | None = None) -> list[Result]:
+    """Return the results of a function that waits for a node, called for each item in up to so many threads."""
     if not items:
         return []
     # Not a shared pool, so that hanging nodes do not block other callers.
-    with Pool("nodes", min(len(items), NODE_THREADS)) as pool:
+    with Pool("nodes", min(len(items), threads or NODE_THREADS)) as pool:
         return list(pool.map(function, items))

@@ -82,8 +82,8 @@ CUT = "… (cut)"
 NEVER_AT_DEBUG = ("boto3", "botocore", "django.template", "urllib3")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MIN_OWN_SECRET_LENGTH = 8
-# Numbers in a warning that do not tell kinds of failures apart, as statuses of HTTP do.
-COUNTS = re.compile(r"(?<!HTTP )(?<!\d)\d+")
+# Numbers in a warning that do not tell kinds of failures apart, as statuses of HTTP and codes of JSON-RPC do.
+COUNTS = re.compile(r"(?<!HTTP )(?<!\d)(?!(?<=-)32\d{3}\b)\d+")
 # Cache of short texts without secrets, as names of fields, methods and paths recur.
 _harmless: set[str] = set()
 MAX_REMEMBERED = 2_000
@@ -177,7 +177,7 @@ class RepeatedWarnings(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno != logging.WARNING or not isinstance(record.args, tuple):
             return True
-        key, now = (str(record.args[0]), COUNTS.sub("", record.getMessage())), time.monotonic()
+        key, now = (str(record.args[:1]), COUNTS.sub("", record.getMessage())), time.monotonic()
         passed_at, left_out = self._passed.get(key) or (-math.inf, 0)
         is_passed = now - passed_at >= self.SECONDS
         self._passed.set(key, (now, 0) if is_passed else (passed_at, left_out + 1), 60 * self.SECONDS)
@@ -213,13 +213,15 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """One readable line with control characters escaped; a traceback follows on separate lines."""
+    """One readable line with control characters escaped, with fields if `fields_in_text`; a traceback follows."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(request_id)s %(name)s: %(message)s", "%H:%M:%S")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the name is logging's
-        return CONTROL_CHARACTERS.sub(lambda match: repr(match[0])[1:-1], super().formatMessage(record))
+        fields = getattr(record, "fields", {}) if getattr(record, "fields_in_text", False) else {}
+        more = "".join(f" {name}={value}" for name, value in fields.items() if value not in (None, ""))
+        return CONTROL_CHARACTERS.sub(lambda match: repr(match[0])[1:-1], super().formatMessage(record) + more)
 
 
 def configuration(level: str, style: str) -> dict[str, Any]:

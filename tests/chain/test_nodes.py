@@ -231,7 +231,8 @@ def test_a_failing_node_is_logged_once_a_minute_for_each_kind_of_failure(
     for number in range(1_000):
         nodes.note(A, Fault("returned HTTP 500"), CHAIN)
         nodes.note(A, Fault(f"is {number} blocks behind", is_client_error=True), CHAIN)
-    nodes.note(A, Fault("returned HTTP 502"), CHAIN)
+    for text in ("returned HTTP 502", "failed with -32000", "failed with -32005"):
+        nodes.note(A, Fault(text), CHAIN)
     nodes.note(B, Fault("returned HTTP 500"), CHAIN)
     monkeypatch.setattr(RepeatedWarnings, "SECONDS", 0)
     nodes.note(A, Fault("returned HTTP 500"), CHAIN)
@@ -239,6 +240,8 @@ def test_a_failing_node_is_logged_once_a_minute_for_each_kind_of_failure(
         "returned HTTP 500",
         "is 0 blocks behind",
         "returned HTTP 502",
+        "failed with -32000",
+        "failed with -32005",
         "returned HTTP 500",
         "returned HTTP 500 (999 more since the last line)",
     ]

@@ -14,10 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import redis
 
+from relayer_service import server
 from relayer_service.processes import is_running
 from tests import processes
 from tests.api import WireApi
@@ -219,10 +221,21 @@ def test_processes_that_keep_failing_at_import_end_the_server(tmp_path: Path) ->
     done = subprocess.run(
         [*COMMAND, "broken"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (
-        1,
-        "The web processes keep failing: stopping. See the errors above.",
-    )
+    assert done.returncode == 1
+    assert "The web processes keep failing: stopping. See the errors above." in done.stderr.splitlines()
+
+
+def test_failures_that_are_far_apart_do_not_end_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("granian.server.Server._respawn_workers", lambda *_: None)
+    monkeypatch.setattr(server.WebServer, "shutdown", sys.exit)
+    with socket.socket() as listener:
+        web = server.WebServer("unused", listener)
+    web.wrks = [SimpleNamespace(inner=SimpleNamespace(exitcode=1))]
+    for _ in range(2 * server.MAX_FAILED_PROCESSES):
+        web.failed_at -= server.FAILURE_SECONDS + 1
+        web._respawn_workers([0])
+    with pytest.raises(SystemExit):
+        web._respawn_workers([0] * (server.MAX_FAILED_PROCESSES - 1))
 
 
 def test_a_mistake_in_networks_file_fails_at_startup(tmp_path: Path) -> None:

@@ -108,13 +108,19 @@ def test_requests_that_are_due_and_have_no_nonce_are_named_once_per_network(clie
     assert about_transactions(staff) == []
     factories.transaction(lane, due_at=ago(minutes=9), created_at=ago(minutes=9))
     held = create_lane(2, holds=HELD, held_since=NOON)
-    for each in (held, create_lane(3, waiting="nodes", waiting_since=NOON)):
-        factories.transaction(each, due_at=ago(minutes=9))
-    assert about_transactions(staff)[-1:] == [
-        "sepolia: requests that are due and have no nonce 1 relayer No worker takes them, or too many wait."
+    disabled = create_lane(4)
+    Relayer.objects.filter(lane=disabled).update(system_disabled=True, disabled_reason_type="NonceSyncFailed")
+    for each in (held, create_lane(3, waiting="nodes", waiting_since=NOON), disabled):
+        factories.transaction(each, due_at=ago(minutes=9), created_at=ago(minutes=9))
+    assert about_transactions(staff)[-2:] == [
+        (
+            "sepolia: transactions that wait longer than expected 1 relayer Treasury (relayer-4) : "
+            "The oldest is pending: The relayer is disabled."
+        ),
+        "sepolia: requests that are due and have no nonce 1 relayer No worker takes them, or too many wait.",
     ]
     url = links(part(staff, "Needs attention"))["sepolia: requests that are due and have no nonce"]
-    assert staff.get(url).context["cl"].result_count == 4
+    assert staff.get(url).context["cl"].result_count == 5
 
 
 def test_the_list_behind_a_cause_has_its_lanes(client: Client) -> None:

@@ -22,6 +22,11 @@ AT_FINALITY = "It becomes final when its block is final."
 QUEUED = "Position 3 of 12 in the queue of this relayer."
 
 
+def test_what_is_late_is_so_by_the_clock_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transactions.reasons.shared_time", AT.timestamp)
+    assert reason({"due_at": AT}, {"due_at": AT}, {}) == QUEUED
+
+
 def reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str, Any]) -> str:
     """Return the reason of rows that need not be stored: it takes no query."""
     account = Relayer(network="sepolia", **relayer)

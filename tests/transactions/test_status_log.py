@@ -9,6 +9,7 @@ import pytest
 from django.db import transaction
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from relayer_service.observability.logs import TextFormatter
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from tests.transactions.test_metrics import move
@@ -47,5 +48,6 @@ def test_each_committed_change_is_one_line_with_nonce_hash_and_cause(
         }
         for before, status, cause in (("sent", "submitted", Cause.RECEIVED), ("submitted", "mined", Cause.MINED))
     ]
-    assert all(f"nonce=7 hash={attempt.hash} cause=" in record.getMessage() for record in records)
+    assert {record.getMessage() for record in records} == {"Status changed"}
+    assert all(f"nonce=7 hash={attempt.hash} cause=" in TextFormatter().format(record) for record in records)
     assert all(record.redacted for record in records)

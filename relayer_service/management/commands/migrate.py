@@ -4,6 +4,7 @@ A schema change that waits for a long transaction blocks every later query on th
 atomic migration is rolled back, and operations on indexes can run again.
 """
 
+import math
 import time
 from typing import Any
 
@@ -16,15 +17,15 @@ from relayer_service.storage.operations import session_settings
 # Below PostgreSQL's `deadlock_timeout`, so that in a deadlock the migration fails, and never a request.
 SESSION = {"lock_timeout": "500ms", "statement_timeout": "0"}
 PAUSE_SECONDS = 2
-RETRY_SECONDS = 300
+RETRY_SECONDS = 300  # from the first failure of each migration
 LOCK_NOT_AVAILABLE = "55P03"
 
 
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
-        deadline = time.monotonic() + RETRY_SECONDS
+        self.deadline = math.inf
         with session_settings(connections[options["database"]], **SESSION):
-            while not self._migrate(deadline, *args, **options):
+            while not self._migrate(*args, **options):
                 if options["verbosity"] > 0:
                     self.stdout.write(f"\n  A transaction locks the table. Retrying in {PAUSE_SECONDS} seconds.")
                 time.sleep(PAUSE_SECONDS)
@@ -32,11 +33,18 @@ class Command(migrate.Command):
                 # Django has created the permissions of all apps only now.
                 roles.restore(options["database"])
 
-    def _migrate(self, deadline: float, *args: Any, **options: Any) -> bool:
+    def migration_progress_callback(self, action: str, *args: Any, **options: Any) -> None:
+        if action in {"apply_success", "unapply_success"}:
+            self.deadline = math.inf
+        super().migration_progress_callback(action, *args, **options)
+
+    def _migrate(self, *args: Any, **options: Any) -> bool:
         try:
             super().handle(*args, **options)
         except OperationalError as error:
-            if getattr(error.__cause__, "sqlstate", None) != LOCK_NOT_AVAILABLE or time.monotonic() > deadline:
+            now = time.monotonic()
+            self.deadline = min(self.deadline, now + RETRY_SECONDS)
+            if getattr(error.__cause__, "sqlstate", None) != LOCK_NOT_AVAILABLE or now >= self.deadline:
                 raise
             return False
         return True

@@ -239,6 +239,11 @@ def test_a_json_line_has_the_members_that_a_collector_needs(json_log: Log) -> No
     }
 
 
+def test_a_repeated_warning_without_arguments_is_left_out() -> None:
+    record = logging.LogRecord("tests.logs", logging.WARNING, "", 0, "Without arguments", (), None)
+    assert [logs.RepeatedWarnings().filter(record) for _ in range(2)] == [True, False]
+
+
 def test_fields_cannot_pretend_to_be_the_line(json_log: Log) -> None:
     json_log.logger.info("true", extra={"fields": {"message": "false", "request_id": "false", "level": "false"}})
     line = json_log.line

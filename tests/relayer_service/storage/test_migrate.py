@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -84,3 +85,19 @@ def test_a_migration_that_gets_no_lock_for_long_fails_and_changes_nothing(
             call_command("migrate", "tokens", database=alias, verbosity=0)
         assert applied(alias) == ["0001_initial"]
         assert timeouts(alias) == before
+
+
+def test_the_time_for_retries_is_that_of_one_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 10_000, migrate.RETRY_SECONDS))
+    monkeypatch.setattr(migrate, "time", SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None))
+    progress = ["apply_success", "apply_success", "render_success"]
+
+    def handle(command: migrate.Command, **_: Any) -> None:
+        command.migration_progress_callback(progress.pop(0))
+        raise OperationalError("lock timeout") from psycopg.errors.LockNotAvailable()
+
+    monkeypatch.setattr("django.core.management.commands.migrate.Command.handle", handle)
+    monkeypatch.setattr("django.core.management.commands.migrate.Command.migration_progress_callback", lambda *_: None)
+    with pytest.raises(OperationalError, match="lock timeout"):
+        call_command("migrate", verbosity=0)
+    assert progress == []

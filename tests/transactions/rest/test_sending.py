@@ -11,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from relayer_service.background.tasks import queue
+from relayer_service.observability.logs import TextFormatter
 from relayer_service.storage.clock import timestamp
 from tests.api import Api
 from tests.contract import bodies
@@ -116,9 +117,9 @@ def test_the_acceptance_is_logged_with_the_id(sender: Api, caplog: pytest.LogCap
     caplog.set_level(logging.INFO, changes.__name__)
     factories.relayer()
     row = sender.post(PATH, TRANSFER).body["data"]
-    (line,) = [record.getMessage() for record in caplog.records if record.name == changes.__name__]
+    (line,) = [TextFormatter().format(record) for record in caplog.records if record.name == changes.__name__]
     expected = f"transaction={row['id']} relayer=relayer-1 status=pending cause=it is accepted"
-    assert line == f"Status changed: {expected}"
+    assert line.endswith(f": Status changed {expected}")
 
 
 def test_it_expires_after_the_hours_of_the_setting_or_when_the_client_says(sender: Api, settings: Any) -> None:
