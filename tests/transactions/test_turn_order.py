@@ -183,6 +183,6 @@ def test_due_rows_are_read_from_their_index(lane: Lane) -> None:
         cursor.execute(f"EXPLAIN {'QUERY PLAN' if connection.vendor == 'sqlite' else ''} {due}")
         plan = str(cursor.fetchall())
 
-    assert "transaction_due" in plan
+    assert "transaction_queue_due" in plan
     assert "Sort" not in plan
     assert "TEMP B-TREE" not in plan

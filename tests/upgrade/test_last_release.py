@@ -9,16 +9,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
+from django.db.migrations.executor import MigrationExecutor
 
 from tests import databases, processes, settings
 from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PROJECT
 from tests.upgrade import release
+from transactions.models import IS_IN_STATUS, Transaction
 
 WRITES = Path(__file__).with_name("writes.py")
 # What takes long on a busy machine is no failure.
@@ -90,6 +93,27 @@ def test_the_last_release_writes_to_every_table_during_and_after_migrate(tmp_pat
     assert Path(during["code"]).is_relative_to(tmp_path / "old")
     assert before["failures"] == during["failures"] == []
     assert set(during["tables"]) - set(during["inserted"]) == set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_transactions_that_the_last_release_ends_are_listed_by_their_status(tmp_path: Path) -> None:
+    at = datetime(2026, 11, 16, tzinfo=UTC)
+    with databases.empty("ended", tmp_path) as alias:
+        executor = MigrationExecutor(connections[alias])
+        # These models write none of the columns that follow.
+        old = executor.migrate([("transactions", "0018_transaction_requester")]).apps
+        rows = old.get_model("transactions", "Transaction")._base_manager.using(alias)
+        lane = old.get_model("transactions", "Lane")._base_manager.using(alias).create(chain_id=1, address="0x1")
+        pending = rows.create(lane=lane, valid_until=at)
+        targets = [[("transactions", "0021_fill_unsuccessful")], executor.loader.graph.leaf_nodes("transactions")]
+        for target in [[], *targets]:
+            if target:
+                MigrationExecutor(connections[alias]).migrate(target)
+            rows.create(lane=lane, valid_until=at, status="failed", finished_at=at)
+        rows.filter(pk=pending.pk).update(status="canceled", finished_at=at)
+        new = Transaction.objects.using(alias)
+        found = {status: new.filter(condition).count() for status, condition in IS_IN_STATUS.items()}
+    assert {status: count for status, count in found.items() if count} == {"failed": 3, "canceled": 1}
 
 
 def test_a_checkout_without_the_last_release_is_an_error_that_says_so(

@@ -1,6 +1,6 @@
 """The final status of transactions that are not confirmed, for indexes: `status` changes too often to be in one.
 
-A trigger writes it for processes of the last release.
+A trigger writes it for processes of the last release. That of SQLite follows in 0022, which remakes the table.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ BEGIN
   NEW.unsuccessful := NEW.status;
   RETURN NEW;
 END $$;
-CREATE TRIGGER transaction_unsuccessful BEFORE INSERT OR UPDATE OF status ON transactions_transaction
+CREATE TRIGGER transaction_unsuccessful BEFORE INSERT OR UPDATE OF status, unsuccessful ON transactions_transaction
 FOR EACH ROW WHEN (NEW.status IN ('failed', 'canceled', 'expired') AND NEW.unsuccessful IS NULL)
 EXECUTE FUNCTION transactions_set_unsuccessful();
 """

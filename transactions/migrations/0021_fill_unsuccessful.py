@@ -1,4 +1,7 @@
-"""Fill `unsuccessful` of the transactions that ended before, in batches: no other process waits for it."""
+"""Fill `unsuccessful` of the transactions that ended before, in batches: no other process waits for long.
+
+When it is repeated after an interruption, it writes only the remaining rows.
+"""
 
 from typing import Any
 
@@ -7,7 +10,7 @@ from django.db.models import F, Max, Min
 from django.db.models.functions import Coalesce
 
 UNSUCCESSFUL = ("failed", "canceled", "expired")
-BATCH_SIZE = 10_000
+BATCH_SIZE = 1_000
 
 
 def fill(apps: Any, schema_editor: Any) -> None:

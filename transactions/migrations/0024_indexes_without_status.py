@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from relayer_service.storage.operations import AddIndexConcurrently, RemoveIndexConcurrently
+from relayer_service.storage.operations import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):
@@ -20,19 +20,17 @@ class Migration(migrations.Migration):
             model_name='transaction',
             index=models.Index(models.F('lane'), models.F('sequence'), condition=models.Q(('finished_at', None), ('nonce', None)), name='transaction_queue'),
         ),
-        RemoveIndexConcurrently(model_name='transaction', name='transaction_due'),
         AddIndexConcurrently(
             model_name='transaction',
-            index=models.Index(models.F('lane'), models.F('due_at'), models.F('sequence'), condition=models.Q(('finished_at', None), ('nonce', None)), name='transaction_due'),
+            index=models.Index(models.F('lane'), models.F('due_at'), models.F('sequence'), condition=models.Q(('finished_at', None), ('nonce', None)), name='transaction_queue_due'),
         ),
         AddIndexConcurrently(
             model_name='transaction',
-            index=models.Index(models.F('valid_until'), condition=models.Q(('finished_at', None), ('nonce', None)), name='transaction_valid_until'),
+            index=models.Index(models.F('lane'), models.F('valid_until'), condition=models.Q(('finished_at', None), ('nonce', None)), name='transaction_valid_until'),
         ),
-        RemoveIndexConcurrently(model_name='transaction', name='transaction_uncorroborated'),
         AddIndexConcurrently(
             model_name='transaction',
-            index=models.Index(models.F('finished_at'), condition=models.Q(('corroborated_at', None), ('finished_at__isnull', False), models.Q(('unsuccessful__isnull', False), ('payload_version__gt', 1), _connector='OR')), name='transaction_uncorroborated'),
+            index=models.Index(models.F('finished_at'), condition=models.Q(('corroborated_at', None), ('finished_at__isnull', False), models.Q(('unsuccessful__isnull', False), ('payload_version__gt', 1), _connector='OR')), name='transaction_unverified'),
         ),
         AddIndexConcurrently(
             model_name='transaction',

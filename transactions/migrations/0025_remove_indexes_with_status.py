@@ -20,7 +20,7 @@ class RemoveUnlessLarge(RemoveIndexConcurrently):
             with schema_editor.connection.cursor() as cursor:
                 cursor.execute("SELECT pg_table_size('transactions_transaction') > %s", [SMALL_BYTES])
                 if cursor.fetchone()[0]:
-                    print(f"\n    Once the last release has stopped: DROP INDEX CONCURRENTLY {self.name};", end="")
+                    print(f"\n    Once the last release has stopped: DROP INDEX CONCURRENTLY IF EXISTS {self.name};", end="")
                     return
         super().database_forwards(app_label, schema_editor, from_state, to_state)
 
@@ -38,4 +38,6 @@ class Migration(migrations.Migration):
         RemoveUnlessLarge(model_name='transaction', name='transaction_relayer_status'),
         RemoveUnlessLarge(model_name='transaction', name='transaction_expiry'),
         RemoveUnlessLarge(model_name='transaction', name='transaction_unsuccessful'),
+        RemoveUnlessLarge(model_name='transaction', name='transaction_due'),
+        RemoveUnlessLarge(model_name='transaction', name='transaction_uncorroborated'),
     ]

@@ -252,6 +252,9 @@ def test_a_page_is_not_read_past_the_rows_of_other_relayers(sender: Api, lane: L
 def test_a_page_of_a_queue_that_statistics_do_not_show_reads_no_later_rows(
     sender: Api, lane: Lane, query: str
 ) -> None:
+    with connection.cursor() as cursor:
+        # The heights that earlier tests left to indexes count in their costs.
+        cursor.execute("REINDEX TABLE transactions_transaction")
     other = lanes.lane(factories.relayer(identifier="relayer-2", network="hoodi"))
     add_rows(other, 300, **lanes.final("failed"))
     with connection.cursor() as cursor:
