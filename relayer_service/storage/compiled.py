@@ -6,23 +6,15 @@ import copy
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Field, QuerySet, Value
 from django.db.models.query import ModelIterable
 from django.db.transaction import TransactionManagementError
 
-
-class Compiled(NamedTuple):
-    compiler: Any
-    statement: str
-    parameters: Sequence[Any]
-    converters: Any
-
-
-# By function, vendor and the lengths of lists.
-_compiled: dict[Any, Compiled] = {}
+# The compiler, its converters, the statement and its parameters by function, vendor and the lengths of lists.
+_compiled: dict[Any, tuple[Any, Any, str, Sequence[Any]]] = {}
 
 
 class Parameter(Value):
@@ -50,16 +42,16 @@ def compiled(*fields: Field[Any, Any] | None) -> Callable[[Callable[..., QuerySe
     def decorate(build: Callable[..., QuerySet[Any]]) -> Callable[..., list[Any]]:
         @wraps(build)
         def rows(*arguments: Any) -> list[Any]:
-            connection = connections[DEFAULT_DB_ALIAS]
             if [] in arguments:
                 return []
+            connection = connections[DEFAULT_DB_ALIAS]
             padded = [_padded(each) if isinstance(each, list) else each for each in arguments]
-            sizes = tuple(len(each) if isinstance(each, list) else None for each in padded)
-            shape = (build, connection.vendor, sizes)
+            sizes = [len(each) if isinstance(each, list) else None for each in padded]
+            shape = (build, connection.vendor, *sizes)
             found = _compiled.get(shape)
             if found is None:
                 found = _compiled[shape] = _compile(build(*_parameters(sizes, fields)), connection)
-            return _run(found, padded, connection)
+            return _run(*found, padded, connection)
 
         return rows
 
@@ -74,29 +66,29 @@ def _padded(values: list[Any]) -> list[Any]:
 def _parameters(sizes: Sequence[int | None], fields: Sequence[Field[Any, Any] | None]) -> list[Any]:
     columns = [*fields, *[None] * (len(sizes) - len(fields))]
     return [
-        Parameter(number, None, column)
+        Parameter(number, None, columns[number])
         if size is None
-        else [Parameter(number, index, column) for index in range(size)]
-        for number, (size, column) in enumerate(zip(sizes, columns, strict=True))
+        else [Parameter(number, index, columns[number]) for index in range(size)]
+        for number, size in enumerate(sizes)
     ]
 
 
-def _compile(query: QuerySet[Any], connection: Any) -> Compiled:
+def _compile(query: QuerySet[Any], connection: Any) -> tuple[Any, Any, str, Sequence[Any]]:
     compiler = query.query.get_compiler(connection=connection)
     statement, parameters = compiler.as_sql()
-    converters = compiler.get_converters([column[0] for column in compiler.select])
-    return Compiled(compiler, statement, parameters, converters)
+    return compiler, compiler.get_converters([column[0] for column in compiler.select]), statement, parameters
 
 
-def _run(found: Compiled, arguments: Sequence[Any], connection: Any) -> list[Any]:
-    if found.compiler.query.select_for_update and connection.get_autocommit():
+def _run(
+    original: Any, converters: Any, statement: str, parameters: Sequence[Any], values: Sequence[Any], connection: Any
+) -> list[Any]:
+    if original.query.select_for_update and connection.get_autocommit():
         raise TransactionManagementError("select_for_update cannot be used outside of a transaction.")
-    bound = [each.bound(arguments, connection) if isinstance(each, Parameter) else each for each in found.parameters]
+    bound = tuple(each.bound(values, connection) if isinstance(each, Parameter) else each for each in parameters)
     # Of its own: threads have other connections and parameters.
-    compiler = copy.copy(found.compiler)
-    compiler.connection = connection
-    compiler.as_sql = lambda *args, **kwargs: (found.statement, tuple(bound))
-    compiler.get_converters = lambda expressions: found.converters
+    compiler = copy.copy(original)
+    compiler.connection, compiler.as_sql = connection, lambda *args, **kwargs: (statement, bound)
+    compiler.get_converters = lambda expressions: converters
     query = SimpleNamespace(get_compiler=lambda using: compiler)
     queryset: Any = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
     return list(ModelIterable(queryset))
