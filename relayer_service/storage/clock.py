@@ -35,8 +35,13 @@ def database_now() -> datetime:
     query.add_annotation(DatabaseNow(), "now")
     ((now,),) = query.get_compiler(DEFAULT_DB_ALIAS).results_iter()
     assert isinstance(now, datetime)
-    _offset.set("", now.timestamp() - time.time(), OFFSET_SECONDS)
+    note_time(now)
     return now
+
+
+def note_time(now: datetime) -> None:
+    """Note the database's time, which was just read with other values."""
+    _offset.set("", now.timestamp() - time.time(), OFFSET_SECONDS)
 
 
 def shared_time() -> float:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from chain import sending
+from chain import sending, spreading
+from tests.concurrency import wait_until
 from tests.transactions import accounts, lies
 from tests.transactions.engines import let_time_pass
 from tests.transactions.lab import Lab, attempts
@@ -142,6 +143,8 @@ def unaffordable(lab: Lab, row: Transaction) -> None:
 def test_a_payload_is_not_bumped_while_its_replacement_cannot_be_signed(lab: Lab, nodes: list[LyingNode]) -> None:
     row = lab.send("a")
     lab.turn()
+    # The copy for the second node has arrived, too.
+    wait_until(lambda: not spreading._copies._waiting)
     lab.chain.drop()
     unaffordable(lab, row)
     before = arrived(nodes)

@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, QuerySet, Subquery, UUIDField
 
 from chain.networks import Network
 from chain.nodes import Node
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.clock import DatabaseNow, note_time
 from relayer_service.storage.compiled import compiled
 from relayers.models import Relayer
 from transactions import restores
@@ -116,6 +116,7 @@ def load(lane: Lane) -> Work | None:
     found: Any = next(iter(_held_lane(lane.pk, lane.lease)), None)
     if found is None or found.relayer is None:
         return None
+    note_time(found.now)
     if restores.check(found):
         return load(lane)
     now, sent = found.now, _in_flight(found.pk, found.epoch)
