@@ -16,12 +16,10 @@ from urllib.request import urlopen
 import orjson
 
 from benchmarks.databases import Bench, Database, named, run_apart
-from benchmarks.load import Request, drive
 from benchmarks.node import nodes
 from benchmarks.report import Failed, Row
-from benchmarks.sending.accepting import BODY, STATUS
 from benchmarks.sending.deployment import Deployment, cpu_seconds, deployed, server_pid
-from benchmarks.sending.latency import NODE_PROGRAM
+from benchmarks.sending.latency import NODE_PROGRAM, send
 from benchmarks.sending.rows import Senders, create_apart, queue_apart
 from benchmarks.soak.proc import resident_kilobytes
 from tests import servers
@@ -42,7 +40,6 @@ SPAN = """
 SELECT extract(epoch FROM max(finished_at) - min(sent_at))::float8, count(*) FILTER (WHERE status = 'confirmed')
 FROM transactions_transaction WHERE sequence > %s
 """
-OPEN = "SELECT count(*) FROM transactions_transaction WHERE finished_at IS NULL"
 MAX_SECONDS = 300
 MAX_BURST_MS, MAX_TRICKLE_MS = 5, 20
 
@@ -100,7 +97,7 @@ def measure(server: str, bench: Bench, case: Case, project: Path = PROJECT, *, v
         # One transaction by each lane: what it costs to meet the chain for the first time is not measured.
         senders = create_apart(database, deployment.settings, url, case.lanes, "", 1, project)
         connection = stack.enter_context(database.connect())
-        wait_until_final(deployment, connection)
+        deployment.wait_until_all_have("finished_at", MAX_SECONDS, pause=0.5)
         connection.execute("VACUUM ANALYZE")
         processes = [server_pid(connection), *(each.pid for each in deployment.workers)]
         read_figures(url)
@@ -110,7 +107,7 @@ def measure(server: str, bench: Bench, case: Case, project: Path = PROJECT, *, v
             trickle(deployment, senders, case)
         else:
             queue_apart(database, deployment.settings, case.transactions // case.lanes, project)
-        wait_until_final(deployment, connection)
+        deployment.wait_until_all_have("finished_at", MAX_SECONDS, pause=0.5)
         in_database, *of_workers = (cpu_seconds(each) - base for each, base in zip(processes, before, strict=True))
         calls = sum(count for name, count in read_figures(url)["requests"].items() if name != "batches")
         (statements,) = connection.execute(f"SELECT coalesce(sum(calls), 0)::int {OWN_STATEMENTS}").fetchone()
@@ -131,19 +128,7 @@ def trickle(deployment: Deployment, senders: Senders, case: Case) -> None:
     started = time.monotonic()
     for number in range(case.transactions):
         time.sleep(max(0, started + number / TRICKLE_RATE - time.monotonic()))
-        path = senders.path(number % case.lanes)
-        request = Request(path, f"Bearer {senders.token}", "POST", BODY, status=STATUS)
-        drive(deployment.port, [(request.encoded(), request)], connections=1)
-
-
-def wait_until_final(deployment: Deployment, connection: Any) -> None:
-    deadline = time.monotonic() + MAX_SECONDS
-    while time.monotonic() < deadline:
-        (left,) = connection.execute(OPEN).fetchone()
-        if not left:
-            return
-        time.sleep(0.5)
-    raise Failed(f"{left} transactions are not final: {deployment.log('worker-1')[-2000:]}")
+        send(deployment, senders, number % case.lanes)
 
 
 def read_figures(url: str) -> dict[str, Any]:

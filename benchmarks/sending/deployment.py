@@ -59,6 +59,18 @@ class Deployment:
                 raise Failed(f"the worker did not start: {self.log(f'worker-{len(self.workers)}')[-2000:]}")
             time.sleep(0.05)
 
+    def wait_until_all_have(self, column: str, seconds: float = 60, pause: float = 0.05) -> None:
+        """Wait until no transaction lacks a value in this column."""
+        deadline = time.monotonic() + seconds
+        with self.database.connect() as connection:
+            while time.monotonic() < deadline:
+                query = f"SELECT count(*) FROM transactions_transaction WHERE {column} IS NULL"
+                (left,) = connection.execute(query).fetchone()
+                if not left:
+                    return
+                time.sleep(pause)
+        raise Failed(f"{left} transactions without {column} after {seconds:g} s: {self.log('worker-1')[-2000:]}")
+
     def beat_file(self, name: str) -> Path:
         return self.database.folder / f"{name}.beat"
 

@@ -5,7 +5,7 @@ import time
 from benchmarks.databases import Bench
 from benchmarks.load import Request, drive
 from benchmarks.node import nodes
-from benchmarks.report import Failed, Row
+from benchmarks.report import Row
 from benchmarks.sending.accepting import BODY, STATUS
 from benchmarks.sending.deployment import Deployment, deployed
 from benchmarks.sending.rows import Senders, create_apart
@@ -18,8 +18,6 @@ PAUSE_SECONDS, FAST_PAUSE_SECONDS = 0.35, 0.25
 # A turn asks its node twice: it reads account, market and estimates in one batch, and then broadcasts.
 SEQUENTIAL_CALLS = 2
 MAX_ADDED_MS = 100
-MAX_SECONDS = 60
-OPEN = "SELECT count(*) FROM transactions_transaction WHERE submitted_at IS NULL"
 TIMES = """
 SELECT extract(epoch FROM submitted_at - created_at)::float8 FROM transactions_transaction
 ORDER BY sequence OFFSET %s
@@ -36,12 +34,12 @@ def row(bench: Bench, wait: int) -> Row:
             senders = create_apart(database, deployment.settings, urls[wait], 1)
             # The first waits until the worker has started, and meets the chain for the first time.
             send(deployment, senders)
-            wait_until_submitted(deployment)
+            deployment.wait_until_all_have("submitted_at")
             sends, pause = (FAST_SENDS, FAST_PAUSE_SECONDS) if bench.fast else (SENDS, PAUSE_SECONDS)
             for _ in range(sends):
                 send(deployment, senders)
                 time.sleep(pause)
-            wait_until_submitted(deployment)
+            deployment.wait_until_all_have("submitted_at")
         with database.connect() as connection:
             times = sorted(float(seconds) * 1000 for (seconds,) in connection.execute(TIMES, [1]))
     called = SEQUENTIAL_CALLS * wait
@@ -57,17 +55,6 @@ def row(bench: Bench, wait: int) -> Row:
     )
 
 
-def send(deployment: Deployment, senders: Senders) -> None:
-    request = Request(senders.path(), f"Bearer {senders.token}", "POST", BODY, status=STATUS)
+def send(deployment: Deployment, senders: Senders, number: int = 0) -> None:
+    request = Request(senders.path(number), f"Bearer {senders.token}", "POST", BODY, status=STATUS)
     drive(deployment.port, [(request.encoded(), request)], connections=1)
-
-
-def wait_until_submitted(deployment: Deployment, seconds: float = MAX_SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    with deployment.database.connect() as connection:
-        while time.monotonic() < deadline:
-            (left,) = connection.execute(OPEN).fetchone()
-            if not left:
-                return
-            time.sleep(0.05)
-    raise Failed(f"{left} transactions were not submitted within {seconds:g} s: {deployment.log('worker-1')[-2000:]}")

@@ -6,7 +6,7 @@ from benchmarks.databases import Bench
 from benchmarks.node import nodes
 from benchmarks.report import Row, medians
 from benchmarks.sending.deployment import Deployment, deployed
-from benchmarks.sending.latency import NODE_PROGRAM, send, wait_until_submitted
+from benchmarks.sending.latency import NODE_PROGRAM, send
 from benchmarks.sending.rows import Senders, create_apart
 
 # The shipped length of a lease, and a short one.
@@ -26,7 +26,7 @@ def rows(bench: Bench) -> list[Row]:
     ):
         senders = create_apart(database, deployment.settings, urls[0], 1)
         send(deployment, senders)
-        wait_until_submitted(deployment)
+        deployment.wait_until_all_have("submitted_at")
         found = [seconds_until_sent(deployment, senders, lease) for _ in range(FAST_ROUNDS if bench.fast else ROUNDS)]
     return [
         Row(
@@ -45,10 +45,10 @@ def seconds_until_sent(deployment: Deployment, senders: Senders, lease: int) -> 
     deployment.start_worker()
     deployment.wait_for_worker()
     send(deployment, senders)
-    wait_until_submitted(deployment)
+    deployment.wait_until_all_have("submitted_at")
     deployment.kill_worker()
     killed = time.monotonic()
     deployment.workers.pop(0)
     send(deployment, senders)
-    wait_until_submitted(deployment, lease + MAX_SECONDS)
+    deployment.wait_until_all_have("submitted_at", lease + MAX_SECONDS)
     return time.monotonic() - killed
