@@ -46,18 +46,17 @@ class PeriodicRunManager(models.Manager["PeriodicRun"]):
         Slots follow the database's clock. A slot in the future comes from a wrong clock, and is overruled: otherwise
         the work would stop until then.
         """
-        with transaction.atomic():
-            run, _ = self.select_for_update().get_or_create(
-                name=name, defaults={"slot": 0, "started_at": DatabaseNow()}
-            )
-            # Read with the row locked: no earlier claim by this clock is later.
-            now = database_now()
-            slot = int(now.timestamp()) // seconds
-            if run.slot == slot:
+        now = database_now()
+        slot = int(now.timestamp()) // seconds
+        if not self.filter(name=name, slot__lt=slot).update(slot=slot, started_at=now):
+            run, is_new = self.get_or_create(name=name, defaults={"slot": slot, "started_at": now})
+            # The next slot may have begun since, and was claimed.
+            if not is_new and run.slot <= slot + 1:
                 return None
-            if run.slot > slot:
+            if not is_new:
                 logger.warning("Periodic work %s was last claimed for a time in the future; running it now", name)
-            self.filter(name=name).update(slot=slot, started_at=now)
+                if not self.filter(name=name, slot=run.slot).update(slot=slot, started_at=now):
+                    return None
         return PeriodicRun(name=name, slot=slot, started_at=now)
 
 

@@ -22,7 +22,7 @@ from relayer_service.storage.inserting import insert
 from relayer_service.storage.updating import update_each
 from transactions import metrics
 from transactions.events import BY_STATUS, RequestedEvent, TransactionChangeData, TransactionEvent
-from transactions.models import FINAL, UNSUCCESSFUL, Attempt, Status, StatusChange, Transaction
+from transactions.models import FINAL, UNSUCCESSFUL, Attempt, Lane, Status, StatusChange, Transaction
 from transactions.reasons import status_reason
 from transactions.representation import transaction_data
 from transactions.spending.settling import changes_charges, settle
@@ -30,6 +30,7 @@ from transactions.states import Cause, target
 
 logger = logging.getLogger(__name__)
 
+ATTEMPTS = ("last_attempt", "mined_attempt")
 # The column with the time of each status.
 TIMES = {Status.SENT: "sent_at", Status.SUBMITTED: "submitted_at", Status.MINED: "mined_at"}
 LINE_COLUMNS = (
@@ -40,23 +41,45 @@ LINE_COLUMNS = (
 def locking_rows() -> QuerySet[Transaction]:
     """Return a query that locks rows in order, with all that a change of their status reads."""
     rows = Transaction.objects.select_for_update(no_key=True, of=("self",)).order_by("pk")
-    rows = rows.select_related("last_attempt", "mined_attempt", "lane__watch", "relayer__notification")
+    rows = rows.select_related(*ATTEMPTS, "lane__watch", "relayer__notification")
     return rows.annotate(now=DatabaseNow())
 
 
-def lock_rows(rows: Iterable[Transaction]) -> dict[int, Transaction]:
-    """Lock rows and return those that are as they were read, by primary key; the others were changed meanwhile."""
-    versions = {row.pk: row.version for row in rows}
-    return {row.pk: row for row in lock_by_key(versions) if row.version == versions[row.pk]}
+def lock_rows(rows: Iterable[Transaction], lanes: Iterable[Lane] = ()) -> dict[int, Transaction]:
+    """Lock rows and return those that are as they were read, by primary key; the others were changed meanwhile.
+
+    With their lanes, which are read with relayer and webhook, nothing but the rows is read.
+    """
+    known = {row.pk: row for row in rows}
+    locked = {row.pk: row for row in lock_by_key(known, lanes) if row.version == known[row.pk].version}
+    for pk, row in locked.items():
+        # The same ones, as the version is the same.
+        row._state.fields_cache |= {
+            name: attempt for name, attempt in known[pk]._state.fields_cache.items() if name in ATTEMPTS
+        }
+    return locked
 
 
-def lock_by_key(pks: Iterable[int]) -> list[Transaction]:
-    return _locked(sorted(pks))
+def lock_by_key(pks: Iterable[int], lanes: Iterable[Lane] = ()) -> list[Transaction]:
+    by_key = {lane.pk: lane for lane in lanes}
+    if not by_key:
+        return _locked(sorted(pks))
+    rows: list[Transaction] = _locked_alone(sorted(pks))
+    for row in rows:
+        row.lane = by_key[row.lane_id]
+        if row.relayer_id == row.lane.relayer_id:
+            row.relayer = row.lane.relayer
+    return rows
 
 
 @compiled()
 def _locked(pks: list[int]) -> QuerySet[Transaction]:
     return locking_rows().filter(pk__in=pks)
+
+
+@compiled()
+def _locked_alone(pks: list[int]) -> QuerySet[Transaction]:
+    return locking_rows().filter(pk__in=pks).select_related(None)
 
 
 def log_change(row: Transaction, before: str, cause: str, reason: str = "", attempt: Attempt | None = None) -> None:

@@ -98,6 +98,15 @@ class InBackground:
         logger.error("Cannot write to the task queue (%s): work is delayed", reason)
 
 
+class TaskQueue(Huey):
+    """Without revoking tasks, which nothing here does: each task would call the storage twice for it."""
+
+    def is_revoked(self, *args: Any, **options: Any) -> bool:
+        return False
+
+    def delete(self, key: str) -> None: ...
+
+
 class RedisQueue(InBackground, RedisStorage): ...
 
 
@@ -107,19 +116,19 @@ class PostgresQueue(InBackground, PostgresStorage): ...
 class SqliteQueue(InBackground, SqliteStorage): ...
 
 
-def create_queue(url: str) -> Huey:
+def create_queue(url: str) -> TaskQueue:
     # Messages are signed, as they are unpickled: otherwise write access to the queue would allow a client to run code.
     options: dict[str, Any] = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
     if url.startswith(("redis://", "rediss://", "unix://")):
         # Longer than the second for which a worker waits for a task.
         timeouts = {"socket_connect_timeout": 0.5, "socket_timeout": 2}
         pool = redis.ConnectionPool.from_url(url, retry=ONCE_MORE, **timeouts)
-        return Huey(QUEUE_NAME, storage_class=RedisQueue, connection_pool=pool, **options)
+        return TaskQueue(QUEUE_NAME, storage_class=RedisQueue, connection_pool=pool, **options)
     if url.startswith(POSTGRESQL_SCHEMES):
         # LISTEN would hold one connection per worker thread.
         options |= {"dsn": url, "blocking": False, "create_tables": False, "connect_timeout": 2}
-        return Huey(QUEUE_NAME, storage_class=PostgresQueue, **options)
+        return TaskQueue(QUEUE_NAME, storage_class=PostgresQueue, **options)
     if url.startswith("sqlite:"):
         options |= {"filename": url.removeprefix("sqlite:"), "timeout": 5, "create_tables": False}
-        return Huey(QUEUE_NAME, storage_class=SqliteQueue, **options)
+        return TaskQueue(QUEUE_NAME, storage_class=SqliteQueue, **options)
     raise ImproperlyConfigured("TASK_QUEUE_URL must begin with redis://, postgresql:// or sqlite:")

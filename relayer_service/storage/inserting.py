@@ -15,13 +15,33 @@ RETURNING (SELECT {key} FROM new)
 """
 
 
-def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Sequence[Any]]) -> None:
-    """Insert rows with the same values in some columns and a value per row in others; defaults are not applied."""
+def insert_rows(rows: Sequence[Model], unique: str) -> None:
+    """Insert rows of one model and set their primary keys, found by the values of another unique column."""
+    if not rows:
+        return
+    model = type(rows[0])
+    if connection.vendor != "postgresql":
+        model._default_manager.bulk_create(rows)
+        return
+    fields = [field for field in cast("Any", model)._meta.concrete_fields if not field.primary_key]
+    columns = {field.name: [field.pre_save(row, add=True) for row in rows] for field in fields}
+    keys = dict(insert(model, {}, columns, returning=[unique, cast("Any", model._meta.pk).column]))
+    for row in rows:
+        row.pk, row._state.adding, row._state.db = keys[getattr(row, unique)], False, connection.alias
+
+
+def insert(
+    model: type[Model], same: Mapping[str, Any], each: Mapping[str, Sequence[Any]], returning: Sequence[str] = ()
+) -> list[Any]:
+    """Insert rows with the same values in some columns and a value per row in others; defaults are not applied.
+
+    Return these columns of the new rows, which only PostgreSQL does.
+    """
     fields: dict[str, Any] = {name: model._meta.get_field(name) for name in (*same, *each)}
     constants = [fields[name].get_db_prep_save(value, connection) for name, value in same.items()]
     columns = [[fields[name].get_db_prep_save(value, connection) for value in values] for name, values in each.items()]
     if not columns[0]:
-        return
+        return []
     quote = connection.ops.quote_name
     names = ", ".join(quote(field.column) for field in fields.values())
     into = f"INSERT INTO {quote(model._meta.db_table)} ({names})"
@@ -34,10 +54,15 @@ def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Seque
             aliases = [f"value_{number}" for number in range(len(each))]
             values = ", ".join([*(f"%s::{kind}" for kind in kinds[: len(same)]), *aliases])
             rows = f"SELECT {values} FROM unnest({arrays}) AS rows ({', '.join(aliases)})"  # noqa: S608  # names alone
-            cursor.execute(f"{into} {rows}", [*constants, *columns])
-        else:
-            marks = ", ".join(["%s"] * len(fields))
-            cursor.executemany(f"{into} VALUES ({marks})", list(zip(*map(repeat, constants), *columns, strict=False)))
+            cursor.execute(f"{into} {rows}{_returning(returning)}", [*constants, *columns])
+            return cursor.fetchall() if returning else []
+        marks = ", ".join(["%s"] * len(fields))
+        cursor.executemany(f"{into} VALUES ({marks})", list(zip(*map(repeat, constants), *columns, strict=False)))
+    return []
+
+
+def _returning(columns: Sequence[str]) -> str:
+    return f" RETURNING {', '.join(map(connection.ops.quote_name, columns))}" if columns else ""
 
 
 class Also(NamedTuple):

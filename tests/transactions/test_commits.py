@@ -219,9 +219,9 @@ def test_a_broadcast_by_another_worker_meanwhile_is_counted_too(lane: Lane, monk
     attempt: Any = row.last_attempt
     accepted_at = database_now() - timedelta(seconds=5)
 
-    def lock(pks: Iterable[int]) -> list[Transaction]:
+    def lock(*args: Any) -> list[Transaction]:
         # While this one waits for the lock, whose statement has read the attempt already.
-        found = lock_by_key(pks)
+        found = lock_by_key(*args)
         Attempt.objects.filter(pk=attempt.pk).update(broadcasts=1, accepted_at=accepted_at)
         return found
 

@@ -259,7 +259,7 @@ def test_a_stop_releases_the_lanes_for_other_workers(lane: Lane, only_pushes: No
         assert lease(lane) is not None
         first.stop(STOP_SECONDS)
         assert (lease(lane), lane.due_at <= database_now()) == (None, True)
-        assert leasing.due_lanes(10) == [lane.pk]
+        assert leasing.due_lanes() == [lane]
 
     with running() as second:
         later = request(lane, 2)
@@ -376,7 +376,7 @@ def test_a_request_that_is_accepted_before_the_release_keeps_the_lane(
 def test_a_full_worker_leaves_lanes_to_others(
     engine: Engine, lane: Lane, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "MAX_LANES", 1)
+    monkeypatch.setattr(leasing, "MAX_LANES", 1)
     first = request(lane)
     engine.wake(lane.pk)
     wait_until(lambda: is_submitted(first))

@@ -191,7 +191,7 @@ def test_a_verdict_that_is_refused_holds_up_no_other_row(log: Log) -> None:
     receipt = Receipt("0x" + "ab" * 32, Block(5, "0x" + "cd" * 32), succeeded=True)
     verdicts = [Mined(one, Attempt.objects.get(transaction=mined), receipt) for one in (refused, mined)]
     with transaction.atomic():
-        assert write(verdicts) == {lane.pk}
+        assert write(verdicts, [lane]) == {lane.pk}
     assert list(Transaction.objects.order_by("nonce").values_list("status", flat=True)) == ["sent", "mined"]
     assert f"A verdict about the transaction {refused.identifier} is not written" in log.text
 

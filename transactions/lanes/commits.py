@@ -14,6 +14,8 @@ from django.db.models import Max, UUIDField
 from chain.transactions import Draft
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.databases import require_durability
+from relayer_service.storage.inserting import insert_rows
+from relayer_service.storage.updating import update_each
 from transactions import metrics, witness
 from transactions.changes import Changes, lock_rows
 from transactions.events import TRANSACTION_REPLACED
@@ -90,7 +92,7 @@ def commit(lane: Lane, result: Result) -> list[Attempt]:
     with transaction.atomic():
         require_durability()
         locked = lock_lane(lane)
-        rows = lock_rows(result.rows())
+        rows = lock_rows(result.rows(), [locked])
         changes = Changes(rows.values())
         may_assign = holds.allows_nonces(locked)
         if result.closings and not holds.allows_closing(locked):
@@ -124,7 +126,8 @@ def lock_lane(lane: Lane) -> Lane:
 
 @compiled(None, UUIDField())
 def _locked_lane(pk: int, lease: UUID) -> Any:
-    return Lane.objects.filter(pk=pk, lease=lease).select_for_update(no_key=True, of=("self",))
+    lanes = Lane.objects.filter(pk=pk, lease=lease).select_for_update(no_key=True, of=("self",))
+    return lanes.select_related("relayer__notification", "watch")
 
 
 def _close(changes: Changes, rows: Mapping[int, Transaction], closings: Iterable[Closing]) -> None:
@@ -149,9 +152,8 @@ def _add_attempts(
         chosen += _for_requests(lane, in_time, new, budget)
     budget.save()
     numbers = _last_numbers([row for row, _ in chosen])
-    attempts = Attempt.objects.bulk_create(
-        _attempt(lane, row, each, numbers.get(row.pk, 0) + 1, changes.now) for row, each in chosen
-    )
+    attempts = [_attempt(lane, row, each, numbers.get(row.pk, 0) + 1, changes.now) for row, each in chosen]
+    insert_rows(attempts, "hash")
     for (row, _), attempt in zip(chosen, attempts, strict=True):
         if row.status == Status.PENDING:
             columns: dict[str, Any] = {
@@ -166,8 +168,7 @@ def _add_attempts(
             _add_to_row_in_flight(changes, row, attempt)
     if attempts:
         lane.generation, lane.witness = lane.generation + 1, lane.witness or witness.new_name()
-        columns = {"next_nonce": lane.next_nonce, "generation": lane.generation, "witness": lane.witness}
-        Lane.objects.filter(pk=lane.pk).update(**columns)
+        update_each([lane], ["next_nonce", "generation", "witness"])
         # Before anything is broadcast.
         transaction.on_commit(lambda: witness.write(lane))
     return attempts

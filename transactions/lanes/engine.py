@@ -22,8 +22,6 @@ from transactions.networks import network_of
 logger = logging.getLogger(__name__)
 logger.addFilter(OutageFilter())
 
-# Lanes that one worker holds: each has rows in memory, and all share the threads below.
-MAX_LANES = 500
 DATABASE_THREADS = 6
 NODE_THREADS = SIGNING_THREADS = 64
 # How often to poll for requests whose push reached another worker.
@@ -43,8 +41,8 @@ class Engine(LoopService["ActiveLanes"]):
 
     def sweep(self) -> None:
         """Wake lanes that have open transactions and no worker."""
-        for lane_pk in leasing.due_lanes(MAX_LANES):
-            self.wake(lane_pk)
+        for lane in leasing.due_lanes():
+            self.wake(lane.pk)
 
 
 class ActiveLanes:
@@ -65,7 +63,7 @@ class ActiveLanes:
 
     @property
     def is_full(self) -> bool:
-        return len(self._runners) >= MAX_LANES
+        return len(self._runners) >= leasing.MAX_LANES
 
     def wake(self, lane_pk: int) -> None:
         if lane_pk in self._runners:
@@ -144,22 +142,16 @@ class ActiveLanes:
         before = newest = 0
         while self._runners:
             try:
-                # The requests of the previous poll are read again, as transactions commit out of order.
-                found = await self.threads.database(leasing.new_requests, list(self._runners), before)
-                actions = await self.threads.database(leasing.action_counts, list(self._runners))
+                lanes = await self.threads.database(leasing.poll, list(self._runners))
             except Exception:
                 logger.exception("Cannot read new transactions and actions")
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
-            before, newest = newest, max([newest, *found.values()])
-            for lane_pk in found:
-                if lane_pk in self._runners:
-                    self._runners[lane_pk].wake.set()
-            for lane_pk, count in actions.items():
-                lane = self._runners[lane_pk].lane if lane_pk in self._runners else None
-                if lane is not None and lane.actions != count:
-                    lane.actions = count
-                    self._runners[lane_pk].wake.set()
+            for lane in lanes:
+                # Also the requests of the previous poll, as transactions commit out of order.
+                if (runner := self._runners.get(lane.pk)) and (lane.newest > before or runner.note_actions(lane)):
+                    runner.wake.set()
+            before, newest = newest, max([newest, *(lane.newest for lane in lanes)])
             await asyncio.sleep(POLL_SECONDS)
 
 

@@ -7,12 +7,17 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Case, DateTimeField, Exists, ExpressionWrapper, Max, OuterRef, Q, When
+from django.db.models import Case, DateTimeField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models.functions import Coalesce
 
 from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.compiled import compiled
 from transactions import restores
 from transactions.models import IS_OPEN, IS_PENDING, Lane, Transaction, Waiting
 from transactions.settlement.unsettled import has_unsettled_rows
+
+# Lanes that one worker holds: each has rows in memory, and all share its threads.
+MAX_LANES = 500
 
 
 def lease_length() -> timedelta:
@@ -24,9 +29,11 @@ def has_work() -> Q:
     return Q(Exists(Transaction.objects.filter(IS_OPEN, lane=OuterRef("pk")))) | Q(has_unsettled_rows())
 
 
-def due_lanes(limit: int) -> list[int]:
-    """Return the keys of lanes that have work and no worker, those that waited longest first."""
-    return list(Lane.objects.filter(has_work()).claimable().values_list("pk", flat=True)[:limit])
+@compiled()
+def due_lanes() -> QuerySet[Lane]:
+    """Return lanes that have work and no worker, those that waited longest first."""
+    lanes: QuerySet[Lane] = Lane.objects.filter(has_work()).claimable().only("pk")[:MAX_LANES]
+    return lanes
 
 
 def claim(lane_pk: int) -> Lane | None:
@@ -44,8 +51,15 @@ def renew(lanes: Sequence[Lane]) -> None:
         Lane.objects.filter(pk__in=[*free.values_list("pk", flat=True)]).update(due_at=end)
 
 
+@compiled()
+def _without_work(lane: int) -> QuerySet[Lane]:
+    return Lane.objects.filter(pk=lane).exclude(has_work()).only("pk")
+
+
 def release_if_idle(lane: Lane) -> bool:
     """Release a lane without work, in one statement: a transaction that is accepted meanwhile is not missed."""
+    if not _without_work(lane.pk):
+        return False
     idle = Lane.objects.held([lane]).exclude(has_work())
     return bool(idle.update(lease=None, due_at=DatabaseNow(), waiting="", waiting_since=None, waiting_details=""))
 
@@ -55,15 +69,12 @@ def release(lane: Lane, seconds: float = 0) -> None:
     lane.release(ExpressionWrapper(DatabaseNow() + timedelta(seconds=seconds), output_field=DateTimeField()))
 
 
-def new_requests(lanes: Sequence[int], after: int) -> dict[int, int]:
-    """Return, by lane, the highest sequence number of new pending transactions."""
-    new = Transaction.objects.filter(IS_PENDING, lane__in=lanes, due_at__lte=DatabaseNow())
-    return dict(new.filter(sequence__gt=after).values_list("lane").annotate(Max("sequence")).order_by())
-
-
-def action_counts(lanes: Sequence[int]) -> dict[int, int]:
-    """Return how many actions were ever requested, by lane."""
-    return dict(Lane.objects.filter(pk__in=lanes).values_list("pk", "actions"))
+@compiled()
+def poll(lanes: list[int]) -> QuerySet[Lane]:
+    """Return lanes with how many actions were ever requested, and `newest`, the highest number of due requests."""
+    due = Transaction.objects.filter(IS_PENDING, lane=OuterRef("pk"), due_at__lte=DatabaseNow())
+    newest = Subquery(due.order_by("-sequence").values("sequence")[:1])
+    return Lane.objects.filter(pk__in=lanes).annotate(newest=Coalesce(newest, 0)).only("actions")
 
 
 def set_waiting(lane: Lane, waiting: Waiting | str, details: str = "") -> None:

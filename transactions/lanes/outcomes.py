@@ -48,10 +48,13 @@ def write_broadcasts(lane: Lane, sent: Sequence[Sent], head: int | None = None) 
     """
     with transaction.atomic():
         # Before their attempts, as a request to broadcast one again does.
-        own = lock_by_key({each.attempt.transaction_id for each in sent})
+        own = lock_by_key({each.attempt.transaction_id for each in sent}, [lane])
         rows = [row for row in own if row.status in IN_FLIGHT]
         changes = Changes(own)
-        _write_outcomes(sent, head, changes.now)
+        attempts = _write_outcomes(sent, head, changes.now)
+        for row in rows:
+            if row.last_attempt_id in attempts:
+                row.last_attempt = attempts[row.last_attempt_id]
         _write_statuses(rows, sent, changes)
     step("outcomes_written")
     for each in sent:
@@ -82,7 +85,7 @@ def _attempts(pks: list[int]) -> QuerySet[Attempt]:
     return Attempt.objects.filter(pk__in=pks)
 
 
-def _write_outcomes(sent: Sequence[Sent], head: int | None, now: datetime) -> None:
+def _write_outcomes(sent: Sequence[Sent], head: int | None, now: datetime) -> dict[int, Attempt]:
     # Read now that their rows are locked: another worker may have broadcast them, too.
     current = {each.pk: each for each in _attempts([each.attempt.pk for each in sent])}
     written = [(current[each.attempt.pk], each.broadcast) for each in sent if each.attempt.pk in current]
@@ -95,6 +98,7 @@ def _write_outcomes(sent: Sequence[Sent], head: int | None, now: datetime) -> No
         if result.is_rejected_by_all:
             attempt.rejections, attempt.rejected_since = attempt.rejections + 1, attempt.rejected_since or now
     update_each([attempt for attempt, _ in written], OUTCOME_COLUMNS)
+    return current
 
 
 def _write_statuses(rows: Iterable[Transaction], sent: Sequence[Sent], changes: Changes) -> None:

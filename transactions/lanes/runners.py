@@ -73,6 +73,13 @@ class LaneRunner:
         assert self.lane is not None
         return self.lane
 
+    def note_actions(self, polled: Lane) -> bool:
+        """Return whether actions were requested since the lane was read, and note how many."""
+        has_new = self.lane is not None and self.lane.actions != polled.actions
+        if self.lane is not None:
+            self.lane.actions = polled.actions
+        return has_new
+
     async def run(self) -> None:
         """Claim the lane and take turns until it has no open transactions, or its lease is lost."""
         self.lane = await self._threads.database(leasing.claim, self.pk)

@@ -83,10 +83,11 @@ def _held_lane(pk: int, lease: UUID) -> Any:
     unclaimed = Transaction.objects.filter(lane=OuterRef("pk"), unclaimed_until__isnull=False)
     return (
         Lane.objects.filter(pk=pk, lease=lease)
-        .select_related("relayer__signer", "watch")
+        .select_related("relayer__signer", "relayer__notification", "watch")
         .annotate(
             now=DatabaseNow(),
             first_pending=Subquery(pending.order_by("sequence").values("sequence")[:1]),
+            has_in_flight=Exists(Transaction.objects.filter(IS_IN_FLIGHT, lane=OuterRef("pk"), epoch=OuterRef("epoch"))),
             has_expired=Exists(pending.filter(valid_until__lte=DatabaseNow())),
             has_unclaimed=Exists(unclaimed),
         )
@@ -119,10 +120,11 @@ def load(lane: Lane) -> Work | None:
     note_time(found.now)
     if restores.check(found):
         return load(lane)
-    now, sent = found.now, _in_flight(found.pk, found.epoch)
+    now, sent = found.now, _in_flight(found.pk, found.epoch) if found.has_in_flight else []
     # Expired ones first: they need no room. The others in the order of their index.
     due = _expired(found.pk) if found.has_expired else []
-    unexpired = [row for row in _pending(found.pk) if row.valid_until > now]
+    pending = [] if found.first_pending is None else _pending(found.pk)
+    unexpired = [row for row in pending if row.valid_until > now]
     due += [row for row in unexpired if row.due_at <= now][: BATCH - len(due)]
     # The chain waits for a nonce that no row in flight has.
     has_removed = (found.next_nonce or 0) - (found.chain_nonce or 0) > len(sent)
@@ -147,7 +149,7 @@ def load_attempts(work: Work, rows: Sequence[Transaction]) -> None:
     nonces = {row.pk: row.nonce for row in rows}
     for pk in nonces:
         work.attempts.setdefault(pk, [])
-    for attempt in Attempt.objects.filter(transaction__in=rows).order_by("number"):
+    for attempt in Attempt.objects.filter(transaction__in=rows).order_by("number") if rows else ():
         if attempt.epoch == work.lane.epoch and attempt.nonce == nonces[attempt.transaction_id]:
             work.attempts[attempt.transaction_id].append(attempt)
 

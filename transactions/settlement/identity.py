@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from django.db import NotSupportedError, ProgrammingError, connection, transaction
 
 # A restore and a promoted standby start a new timeline, which is the first part of the name of every WAL file.
@@ -10,14 +12,19 @@ IDENTITY = """
 """
 
 
+# Whether servers have revealed it in this process: then a transaction needs no savepoint to ask for it.
+_revealed: set[bool] = set()
+
+
 def database_identity() -> str:
     """Return the identifier and timeline of the PostgreSQL server; "" where a server does not reveal them."""
     if connection.vendor != "postgresql":
         return ""
     try:
         # In a savepoint, if in a transaction: it goes on if the server refuses.
-        with transaction.atomic(), connection.cursor() as cursor:
+        with nullcontext() if _revealed else transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(IDENTITY)
+            _revealed.add(True)
             return str(cursor.fetchone()[0])
     except (ProgrammingError, NotSupportedError):
         # Not allowed, or not there. A timeout or a lost connection must not look like another server.

@@ -119,10 +119,17 @@ def load(lanes: Sequence[Lane]) -> Rows:
     found: list[Transaction] = [*_unsettled(keys), *_final(keys)]
     attempts: dict[int, list[Attempt]] = defaultdict(list)
     nonces = {row.pk: row.nonce for row in found}
+    by_key: dict[int, Attempt] = {}
     for attempt in Attempt.objects.filter(transaction__in=nonces, epoch=F("lane__epoch")).order_by("number"):
         # A row that was queued again has attempts at its former nonce, too.
         if attempt.nonce == nonces[attempt.transaction_id]:
             attempts[attempt.transaction_id].append(attempt)
+            by_key[attempt.pk] = attempt
+    for row in found:
+        # One of another row is read when it is needed: a row can be found to be mined by an attempt of another.
+        for name, pk in (("last_attempt", row.last_attempt_id), ("mined_attempt", row.mined_attempt_id)):
+            if pk in by_key:
+                setattr(row, name, by_key[pk])
     rows: dict[int, list[Watched]] = defaultdict(list)
     for row in sorted(found, key=lambda row: row.nonce or 0):
         rows[row.lane_id].append(Watched(row, attempts[row.pk]))
@@ -130,8 +137,7 @@ def load(lanes: Sequence[Lane]) -> Rows:
 
 
 def _with_nonce(lanes: list[int]) -> QuerySet[Transaction]:
-    own = Transaction.objects.filter(lane__id__in=lanes, epoch=F("lane__epoch"), nonce__isnull=False)
-    return own.select_related("mined_attempt", "last_attempt")
+    return Transaction.objects.filter(lane__id__in=lanes, epoch=F("lane__epoch"), nonce__isnull=False)
 
 
 @compiled()
@@ -203,7 +209,7 @@ def _settle(
     held = [lane for lane in _locked_lanes(sorted(leases)) if lane.lease and lane.lease == leases[lane.pk]]
     current = [lane for lane in held if lane.epoch == epochs.get(lane.pk) and _is_on_chain(lane, view, network, watch)]
     verdicts = {lane.pk: settling.judge(lane, rows.get(lane.pk, ()), view, network) for lane in current}
-    found.changed.update(writing.write([verdict for each in verdicts.values() for verdict in each]))
+    found.changed.update(writing.write([verdict for each in verdicts.values() for verdict in each], current))
     identity, now, unexplained = database_identity(), database_now(), []
     saved, columns = list[Lane](), set[str]()
     for lane in current:

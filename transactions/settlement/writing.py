@@ -9,7 +9,7 @@ from typing import Any
 from transactions import metrics
 from transactions.changes import Changes, lock_rows
 from transactions.events import TRANSACTION_CONTRADICTED, TRANSACTION_REORGED
-from transactions.models import Attempt, Transaction
+from transactions.models import Attempt, Lane, Transaction
 from transactions.settlement.settling import (
     NO_RECEIPT,
     REORGED,
@@ -28,12 +28,12 @@ from transactions.states import Cause, InvalidTransition
 logger = logging.getLogger(__name__)
 
 
-def write(verdicts: Iterable[Verdict]) -> set[int]:
+def write(verdicts: Iterable[Verdict], of_lanes: Iterable[Lane]) -> set[int]:
     """Write verdicts about rows that are as they were judged; return the lanes of those that changed."""
     chosen = [verdict for verdict in verdicts if not isinstance(verdict, Consumed)]
     if not chosen:
         return set()
-    rows = lock_rows(verdict.row for verdict in chosen)
+    rows = lock_rows((verdict.row for verdict in chosen), of_lanes)
     changes, lanes = Changes(rows.values()), set()
     for verdict in chosen:
         row = rows.get(verdict.row.pk)
