@@ -48,37 +48,29 @@ def locking_rows() -> QuerySet[Transaction]:
 def lock_rows(rows: Iterable[Transaction], lanes: Iterable[Lane] = ()) -> dict[int, Transaction]:
     """Lock rows and return those that are as they were read, by primary key; the others were changed meanwhile.
 
-    With their lanes, which are read with relayer and webhook, nothing but the rows is read.
+    They keep their attempts, and share these lanes.
     """
     known = {row.pk: row for row in rows}
     locked = {row.pk: row for row in lock_by_key(known, lanes) if row.version == known[row.pk].version}
     for pk, row in locked.items():
-        # The same ones, as the version is the same.
-        row._state.fields_cache |= {
-            name: attempt for name, attempt in known[pk]._state.fields_cache.items() if name in ATTEMPTS
-        }
+        loaded = known[pk]._state.fields_cache
+        row._state.fields_cache |= {name: loaded[name] for name in ATTEMPTS if name in loaded}
     return locked
 
 
 def lock_by_key(pks: Iterable[int], lanes: Iterable[Lane] = ()) -> list[Transaction]:
     by_key = {lane.pk: lane for lane in lanes}
-    if not by_key:
-        return _locked(sorted(pks))
-    rows: list[Transaction] = _locked_alone(sorted(pks))
+    rows: list[Transaction] = _locked(sorted(pks))
     for row in rows:
-        row.lane = by_key[row.lane_id]
-        if row.relayer_id == row.lane.relayer_id:
-            row.relayer = row.lane.relayer
+        if lane := by_key.get(row.lane_id):
+            row.lane = lane
+            if row.relayer_id == lane.relayer_id:
+                row.relayer = lane.relayer
     return rows
 
 
 @compiled()
 def _locked(pks: list[int]) -> QuerySet[Transaction]:
-    return locking_rows().filter(pk__in=pks)
-
-
-@compiled()
-def _locked_alone(pks: list[int]) -> QuerySet[Transaction]:
     return locking_rows().filter(pk__in=pks).select_related(None)
 
 

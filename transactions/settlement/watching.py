@@ -20,6 +20,7 @@ from relayer_service.storage.clock import database_now
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.databases import release_connection
 from relayer_service.storage.updating import update_each
+from transactions.changes import ATTEMPTS
 from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Attempt, ChainWatch, Hold, Lane, Status, Transaction
 from transactions.networks import network_of
 from transactions.settlement import accounts, chains, final_counts, holds, identifying, second_node, settling, writing
@@ -127,9 +128,7 @@ def load(lanes: Sequence[Lane]) -> Rows:
             by_key[attempt.pk] = attempt
     for row in found:
         # One of another row is read when it is needed: a row can be found to be mined by an attempt of another.
-        for name, pk in (("last_attempt", row.last_attempt_id), ("mined_attempt", row.mined_attempt_id)):
-            if pk in by_key:
-                setattr(row, name, by_key[pk])
+        row._state.fields_cache |= {name: by_key[pk] for name in ATTEMPTS if (pk := getattr(row, f"{name}_id")) in by_key}
     rows: dict[int, list[Watched]] = defaultdict(list)
     for row in sorted(found, key=lambda row: row.nonce or 0):
         rows[row.lane_id].append(Watched(row, attempts[row.pk]))

@@ -77,6 +77,13 @@ def test_a_slot_in_the_future_is_logged_and_overruled(caplog: pytest.LogCaptureF
     ]
 
 
+def test_a_slot_that_began_since_the_time_was_read_is_not_claimed_again() -> None:
+    current = int(database_now().timestamp()) // 10**9
+    PeriodicRun.objects.create(name="sweep", slot=current + 1, started_at=database_now())
+    assert PeriodicRun.objects.claim("sweep", 10**9) is None
+    assert PeriodicRun.objects.get().slot == current + 1
+
+
 @pytest.mark.django_db(transaction=True)
 def test_periodic_work_is_run_by_a_worker_whose_clock_is_ahead() -> None:
     tasks.queue.enqueue(tasks.heartbeat.s())

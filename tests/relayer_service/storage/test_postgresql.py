@@ -1,4 +1,4 @@
-"""The pool of connections to PostgreSQL, after the server has closed some of them."""
+"""The connections to PostgreSQL: the pool after the server has closed some of them, and times as they are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from django.db import connection, connections
+from django.db.backends.postgresql.psycopg_any import BaseTzLoader
 
 from tests.databases import named
 
@@ -62,3 +64,18 @@ def test_a_connection_on_which_the_server_has_only_said_something_is_kept(db: No
         run(database, "LISTEN news")
         run(database, "SELECT pg_notify('news', '')")
         assert pids(database) == idle
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize(
+    "text",
+    ["2026-11-18 04:55:00+00", "2026-11-18 04:55:00.5+00", "1969-12-31 23:59:59.000001+00", "0001-01-01 00:00:00+00"],
+)
+def test_times_are_read_as_django_reads_them(db: None, text: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s::timestamptz", [text])
+        (fast,) = cursor.fetchone()
+        cursor.adapters.register_loader("timestamptz", type("Loader", (BaseTzLoader,), {"timezone": connection.timezone}))
+        cursor.execute("SELECT %s::timestamptz", [text])
+        (own,) = cursor.fetchone()
+    assert (fast, fast.tzinfo) == (own, own.tzinfo)
