@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from django.db import models, transaction
+from django.db import models
 from django.db.models import F
 from django.utils import timezone
 

@@ -449,8 +449,8 @@ MUTATIONS: dict[int, Mutation] = {
     59: Mutation(
         "A turn writes over what was changed since it read the row.",
         "transactions/changes.py",
-        "for row in lock_by_key(versions) if row.version == versions[row.pk]}",
-        "for row in lock_by_key(versions)}",
+        "for row in lock_by_key(known, lanes) if row.version == known[row.pk].version}",
+        "for row in lock_by_key(known, lanes)}",
         ("tests/transactions/test_commits.py",),
     ),
     60: Mutation(
@@ -570,8 +570,8 @@ MUTATIONS: dict[int, Mutation] = {
     76: Mutation(
         "A lane is released with a request that was accepted at the same moment.",
         "transactions/lanes/leasing.py",
-        ".exclude(has_work())",
-        "",
+        "held([lane]).exclude(has_work())",
+        "held([lane])",
         ("tests/transactions/test_turns.py",),
     ),
     77: Mutation(

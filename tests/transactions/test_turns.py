@@ -430,8 +430,12 @@ def test_a_lane_without_open_rows_is_released_at_once(lane: Lane) -> None:
     assert leasing.due_lanes() == [lane]
 
 
-def test_a_lane_with_an_open_row_is_not_released(lane: Lane) -> None:
+@pytest.mark.parametrize("is_new", [False, True], ids=["before", "meanwhile"])
+def test_a_lane_with_an_open_row_is_not_released(lane: Lane, monkeypatch: pytest.MonkeyPatch, is_new: bool) -> None:
     request(lane)
+    if is_new:
+        # Accepted after the lane was found to have no work.
+        monkeypatch.setattr(leasing, "_without_work", lambda pk: [lane])
 
     assert not leasing.release_if_idle(lane)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -70,7 +71,7 @@ def release(lane: Lane, seconds: float = 0) -> None:
 
 
 @compiled()
-def poll(lanes: list[int]) -> QuerySet[Lane]:
+def poll(lanes: list[int]) -> Any:
     """Return lanes with how many actions were ever requested, and `newest`, the highest number of due requests."""
     due = Transaction.objects.filter(IS_PENDING, lane=OuterRef("pk"), due_at__lte=DatabaseNow())
     newest = Subquery(due.order_by("-sequence").values("sequence")[:1])

@@ -87,7 +87,9 @@ def _held_lane(pk: int, lease: UUID) -> Any:
         .annotate(
             now=DatabaseNow(),
             first_pending=Subquery(pending.order_by("sequence").values("sequence")[:1]),
-            has_in_flight=Exists(Transaction.objects.filter(IS_IN_FLIGHT, lane=OuterRef("pk"), epoch=OuterRef("epoch"))),
+            has_in_flight=Exists(
+                Transaction.objects.filter(IS_IN_FLIGHT, lane=OuterRef("pk"), epoch=OuterRef("epoch"))
+            ),
             has_expired=Exists(pending.filter(valid_until__lte=DatabaseNow())),
             has_unclaimed=Exists(unclaimed),
         )

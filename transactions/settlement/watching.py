@@ -128,7 +128,8 @@ def load(lanes: Sequence[Lane]) -> Rows:
             by_key[attempt.pk] = attempt
     for row in found:
         # One of another row is read when it is needed: a row can be found to be mined by an attempt of another.
-        row._state.fields_cache |= {name: by_key[pk] for name in ATTEMPTS if (pk := getattr(row, f"{name}_id")) in by_key}
+        used = {name: getattr(row, f"{name}_id") for name in ATTEMPTS}
+        row._state.fields_cache |= {name: by_key[pk] for name, pk in used.items() if pk in by_key}
     rows: dict[int, list[Watched]] = defaultdict(list)
     for row in sorted(found, key=lambda row: row.nonce or 0):
         rows[row.lane_id].append(Watched(row, attempts[row.pk]))

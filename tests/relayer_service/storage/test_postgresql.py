@@ -75,7 +75,9 @@ def test_times_are_read_as_django_reads_them(db: None, text: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT %s::timestamptz", [text])
         (fast,) = cursor.fetchone()
-        cursor.adapters.register_loader("timestamptz", type("Loader", (BaseTzLoader,), {"timezone": connection.timezone}))
+        cursor.adapters.register_loader(
+            "timestamptz", type("Loader", (BaseTzLoader,), {"timezone": connection.timezone})
+        )
         cursor.execute("SELECT %s::timestamptz", [text])
         (own,) = cursor.fetchone()
     assert (fast, fast.tzinfo) == (own, own.tzinfo)
