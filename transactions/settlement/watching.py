@@ -121,7 +121,7 @@ def load(lanes: Sequence[Lane]) -> Rows:
     attempts: dict[int, list[Attempt]] = defaultdict(list)
     nonces = {row.pk: row.nonce for row in found}
     by_key: dict[int, Attempt] = {}
-    for attempt in Attempt.objects.filter(transaction__in=nonces, epoch=F("lane__epoch")).order_by("number"):
+    for attempt in _attempts(sorted(nonces)):
         # A row that was queued again has attempts at its former nonce, too.
         if attempt.nonce == nonces[attempt.transaction_id]:
             attempts[attempt.transaction_id].append(attempt)
@@ -134,6 +134,11 @@ def load(lanes: Sequence[Lane]) -> Rows:
     for row in sorted(found, key=lambda row: row.nonce or 0):
         rows[row.lane_id].append(Watched(row, attempts[row.pk]))
     return rows
+
+
+@compiled()
+def _attempts(rows: list[int]) -> QuerySet[Attempt]:
+    return Attempt.objects.filter(transaction__sequence__in=rows, epoch=F("lane__epoch")).order_by("number")
 
 
 def _with_nonce(lanes: list[int]) -> QuerySet[Transaction]:
