@@ -48,16 +48,19 @@ class PeriodicRunManager(models.Manager["PeriodicRun"]):
         """
         now = database_now()
         slot = int(now.timestamp()) // seconds
-        if not self.filter(name=name, slot__lt=slot).update(slot=slot, started_at=now):
-            run, is_new = self.get_or_create(name=name, defaults={"slot": slot, "started_at": now})
-            # The next slot may have begun since, and was claimed.
-            if not is_new and run.slot <= slot + 1:
-                return None
-            if not is_new:
-                logger.warning("Periodic work %s was last claimed for a time in the future; running it now", name)
-                if not self.filter(name=name, slot=run.slot).update(slot=slot, started_at=now):
-                    return None
-        return PeriodicRun(name=name, slot=slot, started_at=now)
+        if self.filter(name=name, slot__lt=slot).update(slot=slot, started_at=now):
+            return PeriodicRun(name=name, slot=slot, started_at=now)
+        run, is_new = self.get_or_create(name=name, defaults={"slot": slot, "started_at": now})
+        if is_new:
+            return run
+        # Read after the row: no earlier claim by this clock is later.
+        now = database_now()
+        slot = int(now.timestamp()) // seconds
+        if run.slot <= slot:
+            return None
+        logger.warning("Periodic work %s was last claimed for a time in the future; running it now", name)
+        is_claimed = self.filter(name=name, slot=run.slot).update(slot=slot, started_at=now)
+        return PeriodicRun(name=name, slot=slot, started_at=now) if is_claimed else None
 
 
 class PeriodicRun(models.Model):

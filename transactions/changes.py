@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.inserting import insert
 from relayer_service.storage.updating import update_each
+from relayers.models import Relayer
 from transactions import metrics
 from transactions.events import BY_STATUS, RequestedEvent, TransactionChangeData, TransactionEvent
 from transactions.models import FINAL, UNSUCCESSFUL, Attempt, Lane, Status, StatusChange, Transaction
@@ -45,7 +46,7 @@ def locking_rows() -> QuerySet[Transaction]:
     return rows.annotate(now=DatabaseNow())
 
 
-def lock_rows(rows: Iterable[Transaction], lanes: Iterable[Lane] = ()) -> dict[int, Transaction]:
+def lock_rows(rows: Iterable[Transaction], lanes: Sequence[Lane] = ()) -> dict[int, Transaction]:
     """Lock rows and return those that are as they were read, by primary key; the others were changed meanwhile.
 
     They keep their attempts, and share these lanes.
@@ -58,14 +59,17 @@ def lock_rows(rows: Iterable[Transaction], lanes: Iterable[Lane] = ()) -> dict[i
     return locked
 
 
-def lock_by_key(pks: Iterable[int], lanes: Iterable[Lane] = ()) -> list[Transaction]:
+def lock_by_key(pks: Iterable[int], lanes: Sequence[Lane] = ()) -> list[Transaction]:
     by_key = {lane.pk: lane for lane in lanes}
+    relayers = {lane.relayer_id: lane.relayer for lane in lanes}
     rows: list[Transaction] = _locked(sorted(pks))
+    if others := {row.relayer_id for row in rows} - relayers.keys():
+        relayers |= Relayer.objects.select_related("notification").in_bulk(others)
     for row in rows:
-        if lane := by_key.get(row.lane_id):
-            row.lane = lane
-            if row.relayer_id == lane.relayer_id:
-                row.relayer = lane.relayer
+        # In the cache: rows keep the key of a relayer that was deleted.
+        row._state.fields_cache["relayer"] = relayers.get(row.relayer_id)
+        if row.lane_id in by_key:
+            row.lane = by_key[row.lane_id]
     return rows
 
 

@@ -99,7 +99,10 @@ class InBackground:
 
 
 class TaskQueue(Huey):
-    """Without revoking tasks, which nothing here does: each task would call the storage twice for it."""
+    """A queue without what nothing here uses: tasks that are revoked, for which each would call the storage twice.
+
+    Nor are there locks, rate limits or chords of tasks, which delete their keys.
+    """
 
     def is_revoked(self, *args: Any, **options: Any) -> bool:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.db import ProgrammingError, connection, transaction
 
 from relayer_service.storage.clock import database_now
 from tests.relayers.factories import relayer
@@ -44,3 +45,16 @@ def test_a_nonce_below_the_first_one_is_a_gap_only_if_its_use_was_not_final(
     row = factories.transaction(account, nonce=12, status="sent")
     review(account, Watched(row, [factories.attempt(row)]), count=count)
     assert account.gap_block == gap
+
+
+@pytest.mark.postgresql
+def test_a_server_that_no_longer_reveals_its_identity_aborts_one_transaction() -> None:
+    assert database_identity()
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE ROLE without_identity")
+        cursor.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM public")
+        cursor.execute("SET LOCAL ROLE without_identity")
+    with pytest.raises(ProgrammingError), transaction.atomic():
+        database_identity()
+    with transaction.atomic():
+        assert (database_identity(), database_now() is None) == ("", False)

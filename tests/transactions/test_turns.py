@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,7 @@ from django.db import DatabaseError
 from pytest_django import DjangoAssertNumQueries
 
 from chain.sending import Broadcast, Outcome, SignedTransaction
+from notifications.models import Delivery
 from relayer_service.background.tasks import queue
 from relayer_service.storage.clock import database_now
 from relayers import health
@@ -23,7 +25,7 @@ from tests.transactions.hardhat import GWEI, RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
 from transactions import actions
 from transactions.changes import Changes
-from transactions.lanes import broadcasting, leasing, outcomes, signing
+from transactions.lanes import broadcasting, leasing, outcomes, signing, turn
 from transactions.lanes.commits import LeaseLost
 from transactions.models import Attempt, Lane, Transaction
 from transactions.settlement.watching import look
@@ -428,6 +430,36 @@ def test_a_lane_without_open_rows_is_released_at_once(lane: Lane) -> None:
     request(lane)
 
     assert leasing.due_lanes() == [lane]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_webhook_that_is_deleted_during_a_broadcast_gets_no_event(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = relayer_factories.notification()
+    Relayer.objects.update(notification=webhook)
+    row = request(lane)
+
+    def send(*args: Any) -> list[broadcasting.Sent]:
+        Relayer.objects.update(notification=None)
+        Delivery.objects.all().delete()
+        webhook.delete()
+        return broadcasting.broadcast(*args)
+
+    monkeypatch.setattr(turn, "broadcast", send)
+    take_turn(lane)
+
+    assert states(row) == [("submitted", 0)]
+
+
+def test_an_event_after_an_outage_does_not_report_it(lane: Lane) -> None:
+    Relayer.objects.update(notification=relayer_factories.notification())
+    leasing.set_waiting(lane, "nodes", "timeout")
+    request(lane)
+    take_turn(lane)
+
+    delivery = Delivery.objects.get(event="transaction.submitted")
+    assert json.loads(bytes(delivery.body))["data"]["status_reason"].startswith("In the mempool since")
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["before", "meanwhile"])

@@ -187,6 +187,26 @@ def test_a_confirmed_transaction_that_leaves_the_chain_is_reported_once(local_ch
     assert [line["message"] for line in log.parsed() if line["level"] == "CRITICAL"] == [expected]
 
 
+def test_a_confirmed_transaction_of_a_deleted_relayer_is_reported_too(local_chain: LocalChain) -> None:
+    account = lane(local_chain)
+    row = sent(account, 0)
+    before = local_chain.snapshot()
+    broadcast(local_chain, row)
+    local_chain.mine(2)
+    look(account)
+    look(account)
+    former = account.relayer
+    assert former
+    urls = [{"url": local_chain.url, "weight": 100}]
+    account.relayer = factories.relayer(identifier="second", network="hardhat", rpc_urls=urls)
+    account.save(update_fields=["relayer"])
+    former.delete()
+    local_chain.reorganise(before, 4)
+    look(account)
+    row.refresh_from_db()
+    assert row.contradicted_at is not None
+
+
 def test_a_search_that_fails_holds_up_no_other_lane(local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch) -> None:
     account = lane(local_chain)
     sent(account, 0)

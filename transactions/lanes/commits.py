@@ -275,7 +275,8 @@ def _last_numbers(rows: Sequence[Transaction]) -> dict[int, int]:
 def _attempt(lane: Lane, row: Transaction, new: NewAttempt, number: int, now: datetime) -> Attempt:
     prices = new.draft.prices
     return Attempt(
-        transaction=row,
+        # By its key: rows and attempts that refer to each other would wait for the garbage collector.
+        transaction_id=row.pk,
         number=number,
         purpose=new.purpose,
         payload_version=row.payload_version,

@@ -48,7 +48,7 @@ def write_broadcasts(lane: Lane, sent: Sequence[Sent], head: int | None = None) 
     """
     with transaction.atomic():
         # Before their attempts, as a request to broadcast one again does.
-        own = lock_by_key({each.attempt.transaction_id for each in sent}, [lane])
+        own = lock_by_key({each.attempt.transaction_id for each in sent}, _lane(lane.pk))
         rows = [row for row in own if row.status in IN_FLIGHT]
         changes = Changes(own)
         attempts = _write_outcomes(sent, head, changes.now)
@@ -78,6 +78,12 @@ def _hopeless_tries(sent: Sent, now: datetime) -> int:
     found = own.aggregate(accepted=Count("accepted_at"), tries=tries, since=since)
     is_hopeless = found["tries"] >= MIN_REJECTIONS and now - found["since"] >= REJECTED_FOR
     return found["tries"] if is_hopeless and not found["accepted"] else 0
+
+
+@compiled()
+def _lane(pk: int) -> QuerySet[Lane]:
+    """Return the lane as it is now: the broadcast may have taken long."""
+    return Lane.objects.filter(pk=pk).select_related("relayer__notification", "watch")
 
 
 @compiled()

@@ -83,7 +83,7 @@ def _held_lane(pk: int, lease: UUID) -> Any:
     unclaimed = Transaction.objects.filter(lane=OuterRef("pk"), unclaimed_until__isnull=False)
     return (
         Lane.objects.filter(pk=pk, lease=lease)
-        .select_related("relayer__signer", "relayer__notification", "watch")
+        .select_related("relayer__signer", "watch")
         .annotate(
             now=DatabaseNow(),
             first_pending=Subquery(pending.order_by("sequence").values("sequence")[:1]),

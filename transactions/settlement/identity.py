@@ -28,4 +28,8 @@ def database_identity() -> str:
             return str(cursor.fetchone()[0])
     except (ProgrammingError, NotSupportedError):
         # Not allowed, or not there. A timeout or a lost connection must not look like another server.
+        if _revealed and connection.in_atomic_block:
+            # No longer: the next transaction asks in a savepoint, as this one is aborted.
+            _revealed.clear()
+            raise
         return ""

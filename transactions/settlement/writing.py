@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from transactions import metrics
@@ -28,7 +28,7 @@ from transactions.states import Cause, InvalidTransition
 logger = logging.getLogger(__name__)
 
 
-def write(verdicts: Iterable[Verdict], of_lanes: Iterable[Lane]) -> set[int]:
+def write(verdicts: Iterable[Verdict], of_lanes: Sequence[Lane]) -> set[int]:
     """Write verdicts about rows that are as they were judged; return the lanes of those that changed."""
     chosen = [verdict for verdict in verdicts if not isinstance(verdict, Consumed)]
     if not chosen:

@@ -37,7 +37,7 @@ class Command(BaseCommand):
             except OSError as error:
                 raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
         prepare_queue()
-        # As in web processes; and rows of transactions come by the thousand, without cycles.
+        # As in web processes. Rows of transactions come by the thousand, few of them in cycles.
         gc.collect()
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD)

@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from notifications.delivery import outbox
 from notifications.models import Delivery
+from relayer_service import models
 from relayer_service.background import tasks
 from relayer_service.jobs import running
 from relayer_service.models import Job, PeriodicRun
@@ -77,11 +78,13 @@ def test_a_slot_in_the_future_is_logged_and_overruled(caplog: pytest.LogCaptureF
     ]
 
 
-def test_a_slot_that_began_since_the_time_was_read_is_not_claimed_again() -> None:
-    current = int(database_now().timestamp()) // 10**9
-    PeriodicRun.objects.create(name="sweep", slot=current + 1, started_at=database_now())
-    assert PeriodicRun.objects.claim("sweep", 10**9) is None
-    assert PeriodicRun.objects.get().slot == current + 1
+def test_a_worker_that_stalls_does_not_overrule_a_later_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = PeriodicRun.objects.claim("sweep", 10)
+    assert claim
+    times = iter([claim.started_at - HOUR, claim.started_at])
+    monkeypatch.setattr(models, "database_now", lambda: next(times))
+    assert PeriodicRun.objects.claim("sweep", 10) is None
+    assert PeriodicRun.objects.get().slot == claim.slot
 
 
 @pytest.mark.django_db(transaction=True)
