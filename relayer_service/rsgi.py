@@ -4,7 +4,6 @@ A body is read on the event loop before its request takes a thread: a slow clien
 """
 
 import asyncio
-import atexit
 import gc
 import io
 import logging
@@ -22,7 +21,7 @@ from granian.rsgi import HTTPProtocol, Scope
 
 from relayer_service import processes
 from relayer_service.api import envelope
-from relayer_service.background.pools import Pool
+from relayer_service.background.pools import Pool, at_exit
 from relayer_service.background.shares import SIGNING_IN
 from relayer_service.net.incoming import UNREADABLE_HEADER
 from relayer_service.observability import metrics
@@ -66,6 +65,7 @@ class Application:
         # Ctrl-C reaches only the parent, which stops its processes in order.
         os.setpgid(0, 0)
         loop.add_signal_handler(signal.SIGTERM, self._stop)
+        loop.call_soon(processes.unblock_stop)
         loop.add_signal_handler(signal.SIGUSR1, self._stop_orphaned)
         processes.signal_when_parent_dies(signal.SIGUSR1)
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -78,8 +78,8 @@ class Application:
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.pool.shutdown()
         self.sign_in_pool.shutdown()
-        # multiprocessing exits without running the exit handlers.
-        atexit._run_exitfuncs()
+        # multiprocessing exits without calling `atexit`.
+        at_exit.close()
 
     def _stop(self) -> None:
         """Answer with `Connection: close` for the drain, then stop the server; once, as a second signal hangs it."""

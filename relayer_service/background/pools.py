@@ -1,11 +1,13 @@
 """Named thread pools with metrics, and state that a forked process must not inherit."""
 
+import atexit
 import contextvars
 import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,6 +20,10 @@ Result = TypeVar("Result")
 NODE_THREADS = 100
 # For DNS, in separate pools for webhooks, nodes and signers.
 RESOLVER_THREADS = 64
+
+# What a process does when it ends, last in first out. A web process calls it itself.
+at_exit = ExitStack()
+atexit.register(at_exit.close)
 
 
 class ProcessState:

@@ -1,6 +1,5 @@
 """The task queue that a URL names. A push never blocks its caller, even if the queue hangs."""
 
-import atexit
 import logging
 import queue
 import threading
@@ -17,7 +16,7 @@ from huey import Huey
 from huey.serializer import SignedSerializer
 from huey.storage import PostgresStorage, RedisStorage, SqliteStorage
 
-from relayer_service.background.pools import ProcessState
+from relayer_service.background.pools import ProcessState, at_exit
 from relayer_service.storage.caches import ONCE_MORE, RETRY_SECONDS
 from relayer_service.storage.databases import POSTGRESQL_SCHEMES
 
@@ -37,7 +36,7 @@ class BackgroundThread(ProcessState):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__()
-        atexit.register(self.flush)
+        at_exit.callback(self.flush)
 
     def submit(self, work: Callable[[], None]) -> bool:
         """Queue a function without blocking, and return False if too many are waiting."""

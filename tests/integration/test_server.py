@@ -14,12 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import redis
 
-from relayer_service import server
 from relayer_service.processes import is_running
 from tests import processes
 from tests.api import WireApi
@@ -197,45 +195,15 @@ def test_a_busy_port_is_one_line() -> None:
     )
 
 
-# Each fails after the next one has started: never the same process twice in a row, which granian itself notices.
-FAILS_AT_IMPORT = """
-import time
-from itertools import count
-from pathlib import Path
-
-for number in count():
-    try:
-        Path(str(number)).touch(exist_ok=False)
-        break
-    except FileExistsError:
-        pass
-while number and not Path(str(number + 1)).exists():
-    time.sleep(0.01)
-raise RuntimeError("broken")
-"""
-
-
-def test_processes_that_keep_failing_at_import_end_the_server(tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text(FAILS_AT_IMPORT)
+def test_an_application_that_cannot_be_imported_fails_at_startup(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("print('importing')\nraise RuntimeError('broken')\n")
     env = processes.environment(PORT=str(free_port()), WEB_PROCESSES="2", PYTHONPATH=f"{PROJECT}:{tmp_path}")
     done = subprocess.run(
-        [*COMMAND, "broken"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+        [*COMMAND, "broken:application"], env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
-    assert done.returncode == 1
-    assert "The web processes keep failing: stopping. See the errors above." in done.stderr.splitlines()
-
-
-def test_failures_that_are_far_apart_do_not_end_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("granian.server.Server._respawn_workers", lambda *_: None)
-    monkeypatch.setattr(server.WebServer, "shutdown", sys.exit)
-    with socket.socket() as listener:
-        web = server.WebServer("unused", listener)
-    web.wrks = [SimpleNamespace(inner=SimpleNamespace(exitcode=1))]
-    for _ in range(2 * server.MAX_FAILED_PROCESSES):
-        web.failed_at -= server.FAILURE_SECONDS + 1
-        web._respawn_workers([0])
-    with pytest.raises(SystemExit):
-        web._respawn_workers([0] * (server.MAX_FAILED_PROCESSES - 1))
+    # Once, before there are processes that would be replaced for ever.
+    assert (done.returncode, done.stdout) == (1, "importing\n")
+    assert done.stderr.splitlines()[-1] == "RuntimeError: broken"
 
 
 def test_a_mistake_in_networks_file_fails_at_startup(tmp_path: Path) -> None:
