@@ -4,6 +4,7 @@ One method of granian's that is overridden is private, `_init_shared_socket`: gr
 socket, and its own has no limit for unread responses and loses connections when a process ends (see `WebServer`).
 """
 
+import gc
 import os
 import pkgutil
 import resource
@@ -159,6 +160,9 @@ def main(arguments: list[str]) -> int:
         return 1
     delete_metrics()
     allow_connections(MAX_CONNECTIONS)
+    # A collection in a process would touch, and so copy, the memory that it shares with its parent.
+    gc.collect()
+    gc.freeze()
     processes.block_stop_while_forking()
     WebServer(application, listener).serve()
     return 0
