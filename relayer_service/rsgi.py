@@ -59,7 +59,7 @@ class Application:
         self.answered: deque[asyncio.Future[None]] = deque()
         self._end_answered_forever()
         self.pool = Pool("web", settings.WEB_THREADS, in_callers_context=False)
-        # Twice those that can check a password: the others refuse, and the rest of many attempts at once waits.
+        # Half of these threads can check a password, the others refuse; the rest of many attempts waits.
         self.sign_in_pool = Pool("sign-in", 2 * SIGNING_IN.size, in_callers_context=False)
         metrics.forget_ended_processes()
         # Ctrl-C reaches only the parent, which stops its processes in order.

@@ -27,7 +27,7 @@ READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 RESOURCES = ("signers", "notifications", "rpc", "transactions", "relayers", "tokens")
 router = ResourceRouter()
 router.register("jobs", JobViewSet)
-# One list, as every `include` costs time per request.
+# All patterns are in one list, as every `include` costs time per request.
 API = [pattern for app in RESOURCES for pattern in import_module(f"{app}.urls").urlpatterns] + router.urls
 
 # Also under the paths of the published API, where another method is 405 rather than a failed CSRF check.

@@ -62,7 +62,7 @@ class Cause:
     group: str
     title: str
     number: int
-    # What is counted, in the singular.
+    # The noun that is counted, in the singular.
     unit: str
     url: str
     since: datetime | None = None

@@ -97,7 +97,7 @@ def problem(run: Any) -> str:
 def own_changes(request: HttpRequest) -> Card:
     assert request.user.is_authenticated
     user = request.user.get_username()
-    # Not "of this kind", for which SQLite would search all entries of users.
+    # Other kinds are excluded: to select this one, SQLite would search all entries of users.
     others = [kind for kind in ActorKind if kind != ActorKind.USER]
     own = AuditEntry.objects.filter(actor=user).exclude(actor_kind__in=others)
     rows = [[described(entry.object_id, entry.title), ago(entry.at)] for entry in own[:CHANGES_SHOWN]]

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 WRITE_SECONDS = 2
 BATCH_SIZE = 500
-# In memory, while the database is down.
+# At most this many rows stay in memory while the database is down.
 MAX_ROWS = 20_000
 
 

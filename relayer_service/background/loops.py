@@ -13,7 +13,7 @@ from relayer_service.background.pools import RESOLVER_THREADS, Pool, ProcessStat
 Result = TypeVar("Result")
 
 STOP_SECONDS = 1.0
-# For the last writes of a service, after the time that its work has to finish.
+# A service has this long for its last writes, after the time that its work has to finish.
 FINISH_MARGIN_SECONDS = 1.0
 
 

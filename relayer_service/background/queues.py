@@ -110,7 +110,7 @@ def create_queue(url: str) -> Huey:
     # Messages are signed, as they are unpickled: otherwise write access to the queue would allow a client to run code.
     options: dict[str, Any] = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
     if url.startswith(("redis://", "rediss://", "unix://")):
-        # Longer than the second for which a worker waits for a task.
+        # The timeout is longer than the second for which a worker waits for a task.
         timeouts = {"socket_connect_timeout": 0.5, "socket_timeout": 2}
         pool = redis.ConnectionPool.from_url(url, retry=ONCE_MORE, **timeouts)
         return Huey(QUEUE_NAME, storage_class=RedisQueue, connection_pool=pool, **options)

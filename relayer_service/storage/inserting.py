@@ -40,18 +40,18 @@ def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Seque
             cursor.executemany(f"{into} VALUES ({marks})", list(zip(*map(repeat, constants), *columns, strict=False)))
 
 
-class Also(NamedTuple):
+class SqlFragment(NamedTuple):
     """Further parts of a statement, each `name AS (...)`, which can select the key of the inserted row from `new`."""
 
     parts: str = ""
     parameters: Sequence[Any] = ()
 
 
-NOTHING_ELSE = Also()
+NO_FRAGMENT = SqlFragment()
 
 
 def insert_both(
-    row: Model, referring: Model, reference: str, also: Also = NOTHING_ELSE, condition: Also = NOTHING_ELSE
+    row: Model, referring: Model, reference: str, also: SqlFragment = NO_FRAGMENT, condition: SqlFragment = NO_FRAGMENT
 ) -> bool:
     """Insert a row, and another whose column `reference` is the key of the first, in one PostgreSQL statement.
 
