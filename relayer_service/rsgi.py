@@ -53,7 +53,7 @@ class Application:
         self.stopping = False
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        from relayer_service.observability.worker_watch import watch_forever  # needs the apps
+        from relayer_service.health.worker_watch import watch_forever  # needs the apps
 
         self.loop = loop
         self.answered: deque[asyncio.Future[None]] = deque()

@@ -255,7 +255,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "relayer_service.admin.middleware.WhiteNoiseMiddleware",
     "relayer_service.admin.middleware.CSPMiddleware",
-    "relayer_service.observability.health.CommonMiddleware",
+    "relayer_service.health.views.CommonMiddleware",
     "relayer_service.admin.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "relayer_service.admin.middleware.AuthenticationMiddleware",

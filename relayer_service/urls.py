@@ -15,7 +15,7 @@ from relayer_service.admin.search import palette
 from relayer_service.api.jobs import JobViewSet
 from relayer_service.api.routers import ResourceRouter
 from relayer_service.api.schema_view import SchemaView
-from relayer_service.observability.health import MetricsView, health, ready
+from relayer_service.health.views import MetricsView, health, ready
 
 handler403 = "relayer_service.admin.errors.forbidden"
 handler404 = "relayer_service.admin.errors.not_found"

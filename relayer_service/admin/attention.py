@@ -20,8 +20,8 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 from django.utils.timesince import timesince
 
+from relayer_service.health import views as health
 from relayer_service.models import PeriodicRun, RowDelta
-from relayer_service.observability import health
 
 Result = TypeVar("Result")
 

@@ -18,8 +18,8 @@ from relayer_service.admin.dates import ago
 from relayer_service.admin.getting_started import card as getting_started
 from relayer_service.admin.incidents import rows_of
 from relayer_service.audit.actors import ActorKind
+from relayer_service.health import views as health
 from relayer_service.models import AuditEntry
-from relayer_service.observability import health
 
 CHANGES_SHOWN = 5
 

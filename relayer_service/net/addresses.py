@@ -8,9 +8,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.core.exceptions import ValidationError
 
-from relayer_service.configuration.environment import Network
-
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # From the IANA registries of special-purpose addresses. Python's `is_private` and `is_global` each miss some of them.
 FORBIDDEN: list[Network] = [

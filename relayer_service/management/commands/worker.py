@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
 from relayer_service.background.tasks import Worker, prepare_queue, watchdog
-from relayer_service.observability.health import start_metrics_server
+from relayer_service.health.views import start_metrics_server
 
 
 class Command(BaseCommand):
