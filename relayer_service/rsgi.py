@@ -65,9 +65,10 @@ class Application:
         # Ctrl-C reaches only the parent, which stops its processes in order.
         os.setpgid(0, 0)
         loop.add_signal_handler(signal.SIGTERM, self._stop)
-        loop.call_soon(processes.unblock_stop)
         loop.add_signal_handler(signal.SIGUSR1, self._stop_orphaned)
-        processes.signal_when_parent_dies(signal.SIGUSR1)
+        # A signal that arrives before the loop runs would be lost.
+        loop.call_soon(processes.unblock_stop)
+        loop.call_soon(processes.signal_when_parent_dies, signal.SIGUSR1)
         sys.setswitchinterval(SWITCH_SECONDS)
         # Objects loaded so far are excluded from garbage collection.
         gc.collect()

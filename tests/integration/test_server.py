@@ -174,6 +174,16 @@ def test_a_server_that_is_stopped_while_it_starts_ends_at_once() -> None:
     assert process.wait(20) == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process when its parent exits")
+def test_processes_end_with_a_server_that_is_killed_while_it_starts() -> None:
+    process = processes.start(COMMAND, processes.environment(HOST="127.0.0.1", PORT=str(free_port())))
+    wait_until(lambda: processes.children(process.pid))
+    left = list(processes.children(process.pid))
+    process.kill()
+    process.wait()
+    wait_until(lambda: not any(is_running(pid) for pid in left))
+
+
 def test_requests_share_the_connections_to_redis(redis_url: str, token: str) -> None:
     with serving(REDIS_URL=redis_url, WEB_THREADS="2") as (_, port), redis.from_url(redis_url) as client:
         before = client.info("stats")["total_connections_received"]
