@@ -176,12 +176,17 @@ def test_a_server_that_is_stopped_while_it_starts_ends_at_once() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process when its parent exits")
 def test_processes_end_with_a_server_that_is_killed_while_it_starts() -> None:
-    process = processes.start(COMMAND, processes.environment(HOST="127.0.0.1", PORT=str(free_port())))
-    wait_until(lambda: processes.children(process.pid))
-    left = list(processes.children(process.pid))
-    process.kill()
-    process.wait()
+    gate, web_end = socket.socketpair()
+    with gate, web_end:
+        env = processes.environment(HOST="127.0.0.1", PORT=str(free_port()), START_GATE=str(web_end.fileno()))
+        process = subprocess.Popen(COMMAND, env=env, cwd=PROJECT, pass_fds=[web_end.fileno()])
+        # From here on its process waits for the gate, before its event loop runs.
+        assert gate.recv(1) == b"."
+        left = list(processes.children(process.pid))
+        process.kill()
+        process.wait()
     wait_until(lambda: not any(is_running(pid) for pid in left))
+    assert len(left) == 1
 
 
 def test_requests_share_the_connections_to_redis(redis_url: str, token: str) -> None:
