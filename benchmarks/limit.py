@@ -5,6 +5,7 @@ No framework, no log line, no metrics, hardly any errors: a measure, not a model
 
 import hmac
 from collections.abc import Iterable
+from functools import cache
 from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qs
@@ -24,18 +25,17 @@ AUTHENTICATE = """
 """
 
 by_path = {resource.path: resource for resource in RESOURCES}
-pool = ConnectionPool(
-    settings.DATABASE_URL,
-    min_size=1,
-    max_size=20,
-    kwargs={"autocommit": True, "row_factory": dict_row},
-    open=True,
-)
+
+
+@cache
+def pool() -> ConnectionPool:
+    options = {"autocommit": True, "row_factory": dict_row}
+    return ConnectionPool(settings.DATABASE_URL, min_size=1, max_size=20, kwargs=options, open=True)
 
 
 def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     resource = by_path[environ["PATH_INFO"]]
-    with pool.connection() as connection:
+    with pool().connection() as connection:
         if not authenticated(connection, environ["HTTP_AUTHORIZATION"]):
             start_response("401 Unauthorized", [("Content-Length", "0")])
             return []

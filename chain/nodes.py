@@ -13,7 +13,7 @@ from chain import breakers, head
 from chain.answers import NO_CHAIN_ID, Fault, member_quantity, quantity
 from chain.attempts import Call, attempt
 from chain.errors import NodesUnreachable
-from relayer_service.background.pools import at_once
+from relayer_service.background.pools import map_threads
 from relayer_service.net.addresses import mask
 from relayer_service.observability.logs import RepeatedWarnings
 
@@ -110,7 +110,7 @@ def status(url: str, chain_id: int | None) -> NodeStatus:
 def statuses(nodes: Sequence[Node], chain_id: int | None) -> list[NodeStatus]:
     """Return the status of every node, read concurrently."""
     paused = breakers.paused((url for url, _ in nodes), chain_id)
-    return at_once(lambda node: _status(node, chain_id, node[0] in paused), nodes)
+    return map_threads(lambda node: _status(node, chain_id, node[0] in paused), nodes)
 
 
 def _status(node: Node, chain_id: int | None, paused: bool, call: Call = head.NUMBER_CALL) -> NodeStatus:
@@ -128,7 +128,7 @@ def _status(node: Node, chain_id: int | None, paused: bool, call: Call = head.NU
 
 def chain_ids(urls: Sequence[str]) -> list[int | str]:
     """Return the chain ID of every node, or the fault, read concurrently."""
-    return at_once(_chain_id, urls)
+    return map_threads(_chain_id, urls)
 
 
 def _chain_id(url: str) -> int | str:

@@ -14,7 +14,7 @@ from chain.errors import ChainFault
 from chain.fee_models import KINDS
 from chain.networks import BaseFeeRule, Network
 from chain.transactions import decode
-from relayer_service.background.pools import at_once
+from relayer_service.background.pools import map_threads
 from relayer_service.net.addresses import mask
 
 COLUMNS = ("node", "chain ID", "head", "age", "fee history", "batches", "finalized", "oracle")
@@ -44,7 +44,7 @@ class Probe:
 
 def probe(network: Network, urls: Sequence[str]) -> list[Probe]:
     """Probe every node, concurrently."""
-    return at_once(lambda url: _probe(network, url), urls)
+    return map_threads(lambda url: _probe(network, url), urls)
 
 
 def _probe(network: Network, url: str) -> Probe:

@@ -11,7 +11,7 @@ from chain.errors import ChainFault, NodesUnreachable
 from chain.head import Head
 from chain.networks import Network
 from chain.nodes import Node
-from relayer_service.background.pools import at_once
+from relayer_service.background.pools import map_threads
 from relayer_service.storage.clock import shared_time
 from relayer_service.storage.ttl_cache import TTLCache
 
@@ -66,7 +66,7 @@ def gather_each(
         except NodesUnreachable as fault:
             return fault
 
-    return {**found, **dict(zip(alone, at_once(read, [*alone]), strict=True))}
+    return {**found, **dict(zip(alone, map_threads(read, [*alone]), strict=True))}
 
 
 def _gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[str, ChainReading]) -> dict[str, Any]:

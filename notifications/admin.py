@@ -20,7 +20,7 @@ from relayer_service.admin.dashboard import label
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.referenced import ReferencedAdmin
 from relayer_service.admin.references import in_use, may_view_users
-from relayer_service.storage.prefixes import Folded
+from relayer_service.storage.prefixes import CaseFolded
 
 admin.site.register(Delivery, DeliveryAdmin)
 
@@ -32,7 +32,7 @@ class NotificationAdmin(ReferencedAdmin):
     list_filter = [TargetStateFilter, ErrorFilter]
     allowed_lookups = {TargetStateFilter.parameter_name, ErrorFilter.parameter_name}
     # The masked URL is not sorted by: that would reveal the order of the keys in URLs.
-    sort_orders = {"identifier": Folded("identifier"), "shortened_url": Folded("url"), "created": "sequence"}
+    sort_orders = {"identifier": CaseFolded("identifier"), "shortened_url": CaseFolded("url"), "created": "sequence"}
     actions = ["send_test_event_to_selected"]
     # The add page shows only the fields of the chosen type; on the change page it is fixed.
     conditional_fields = {
@@ -86,7 +86,7 @@ class NotificationAdmin(ReferencedAdmin):
         status = ["used_by", "use_counts", "skipped_events", "created_at"]
         return [*(["identifier", "type"] if obj else []), "masked_url", "key", "shown_events", *status]
 
-    @display(description="URL", ordering=Folded("url"))
+    @display(description="URL", ordering=CaseFolded("url"))
     def shortened_url(self, notification: Notification) -> str:
         return notification.shortened_url
 

@@ -249,7 +249,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         count = kind.run([delivery.pk]).done
         text = f"{kind.done}: {kind.counted(count)}."
         if not count:
-            text += f" Skipped: 1 ({kind.left_alone})."
+            text += f" Skipped: 1 ({kind.skip_reason})."
         if count and revived:
             text += f" No longer gone: {revived}."
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)

@@ -19,7 +19,7 @@ class SendTestEvents(JobKind):
     job_title = "Send test events to {}"
     explanation = "A test event is sent immediately to {}."
     done = "Sent a test event"
-    left_alone = "disabled"
+    skip_reason = "disabled"
     batch_size = 50
 
     def run(self, keys: Sequence[int]) -> Result:
@@ -48,7 +48,7 @@ class ReplayDeliveries(DeliveryKind):
     job_title = "Replay {}"
     explanation = "Sends {} again from the start of the schedule, with the same webhook-id and body."
     done = "Replayed"
-    left_alone = "in progress"
+    skip_reason = "in progress"
 
     def act(self, deliveries: QuerySet[Delivery]) -> int:
         return replay(deliveries)
@@ -59,7 +59,7 @@ class RetryDeliveries(DeliveryKind):
     job_title = "Retry {} now"
     explanation = "Makes the next attempt at {} immediately; the schedule continues from there."
     done = "Retried"
-    left_alone = "in progress or not pending"
+    skip_reason = "in progress or not pending"
 
     def act(self, deliveries: QuerySet[Delivery]) -> int:
         return retry_now(deliveries)

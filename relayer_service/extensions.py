@@ -9,7 +9,7 @@ BUILT: dict[str, str] = {
     "signing": "Sign messages and typed data with the key of a relayer that allows it; requires the scope `sign`.",
     "transactions": "Send transactions and follow them until they are final; requires the scope `send`.",
 }
-# By scope, its extension; `read` and `manage` limit the contract's operations too.
+# The extension of each scope; `read` and `manage` limit the contract's operations too.
 SCOPES: dict[str, str] = {
     "read": "",
     "manage": "",

@@ -25,7 +25,7 @@ class QueueCollector(Collector):
         yield family
 
 
-# By name, the help text and the value, from a run and its interval.
+# The help text of each metric and its value, computed from a run and its interval.
 PERIODIC: dict[str, tuple[str, Callable[[PeriodicRun, int], float]]] = {
     "interval_seconds": ("The interval between runs.", lambda run, interval: interval),
     "last_run_timestamp_seconds": ("The start of the last run.", lambda run, _: timestamp(run.started_at)),

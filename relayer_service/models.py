@@ -72,7 +72,7 @@ class PeriodicRun(models.Model):
     finished_at = models.DateTimeField(null=True, help_text="When a run last succeeded.")
     seconds = models.FloatField(null=True, help_text="The duration of that run.")
     failed = models.BooleanField(default=False, help_text="Whether the last run failed. The error is in the log.")
-    # Of the heartbeat alone, while it is reported that no worker is running: the last one before.
+    # Only the heartbeat has it, while it is reported that no worker is running: the time of the last one before.
     stopped_since = models.DateTimeField(null=True, editable=False)
 
     objects = PeriodicRunManager()
@@ -153,7 +153,7 @@ class IdempotentRequestManager(models.Manager["IdempotentRequest"]):
 class IdempotentRequest(models.Model):
     """A create request with an Idempotency-Key, and its response."""
 
-    # Not a number from the database: after two attempts to insert, it identifies whose row is stored.
+    # The process chooses the key: after two attempts to insert, it identifies whose row is stored.
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     token_key = models.CharField(max_length=12, help_text="The public part of the caller's token.")
     route = models.CharField(max_length=1024)

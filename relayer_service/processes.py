@@ -3,9 +3,11 @@
 import ctypes
 import multiprocessing
 import os
+import signal
 import socket
 import sys
 from contextlib import suppress
+from functools import partial
 
 # How long a stopping web process answers with `Connection: close`, in the first half on new connections too. Must be
 # longer than a proxy's keep-alive to this service.
@@ -14,6 +16,14 @@ DRAIN_SECONDS = 2
 WATCH_AFTER_SECONDS = 40
 # From Linux's prctl.h.
 PR_SET_PDEATHSIG = 1
+
+unblock_stop = partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+def block_stop_while_forking() -> None:
+    """Let a SIGTERM that arrives while a forked process starts wait for its `unblock_stop`: it would be lost."""
+    block = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGTERM})
+    os.register_at_fork(before=block, after_in_parent=unblock_stop)
 
 
 def signal_when_parent_dies(number: int) -> None:

@@ -90,7 +90,7 @@ def _roles() -> dict[str, Role]:
     return roles
 
 
-# By name, each with more permissions than the one before.
+# The roles by name; each has more permissions than the one before.
 ROLES = _roles()
 
 

@@ -4,7 +4,6 @@ A body is read on the event loop before its request takes a thread: a slow clien
 """
 
 import asyncio
-import atexit
 import gc
 import io
 import logging
@@ -22,7 +21,7 @@ from granian.rsgi import HTTPProtocol, Scope
 
 from relayer_service import processes
 from relayer_service.api import envelope
-from relayer_service.background.pools import Pool
+from relayer_service.background.pools import Pool, at_exit
 from relayer_service.background.shares import SIGNING_IN
 from relayer_service.net.incoming import UNREADABLE_HEADER
 from relayer_service.observability import metrics
@@ -54,20 +53,22 @@ class Application:
         self.stopping = False
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        from relayer_service.observability.worker_watch import watch_forever  # needs the apps
+        from relayer_service.health.worker_watch import watch_forever  # needs the apps
 
         self.loop = loop
         self.answered: deque[asyncio.Future[None]] = deque()
         self._end_answered_forever()
         self.pool = Pool("web", settings.WEB_THREADS, in_callers_context=False)
-        # Twice those that can check a password: the others refuse, and the rest of many attempts at once waits.
+        # Half of these threads can check a password, the others refuse; the rest of many attempts waits.
         self.sign_in_pool = Pool("sign-in", 2 * SIGNING_IN.size, in_callers_context=False)
         metrics.forget_ended_processes()
         # Ctrl-C reaches only the parent, which stops its processes in order.
         os.setpgid(0, 0)
         loop.add_signal_handler(signal.SIGTERM, self._stop)
         loop.add_signal_handler(signal.SIGUSR1, self._stop_orphaned)
-        processes.signal_when_parent_dies(signal.SIGUSR1)
+        # A signal that arrives before the loop runs would be lost.
+        loop.call_soon(processes.unblock_stop)
+        loop.call_soon(processes.signal_when_parent_dies, signal.SIGUSR1)
         sys.setswitchinterval(SWITCH_SECONDS)
         # Objects loaded so far are excluded from garbage collection.
         gc.collect()
@@ -78,8 +79,8 @@ class Application:
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.pool.shutdown()
         self.sign_in_pool.shutdown()
-        # multiprocessing exits without running the exit handlers.
-        atexit._run_exitfuncs()
+        # multiprocessing exits without calling `atexit`.
+        at_exit.close()
 
     def _stop(self) -> None:
         """Answer with `Connection: close` for the drain, then stop the server; once, as a second signal hangs it."""

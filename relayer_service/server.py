@@ -1,14 +1,17 @@
-"""The web server: granian, configured by the settings. Run it with `python -m relayer_service.server`."""
+"""The web server: granian, configured by the settings. Run it with `python -m relayer_service.server`.
 
-import ctypes
+One method of granian's that is overridden is private, `_init_shared_socket`: granian has no option for a listening
+socket, and its own has no limit for unread responses and loses connections when a process ends (see `WebServer`).
+"""
+
+import gc
 import os
+import pkgutil
 import resource
-import signal
 import socket
-import struct
 import sys
 import threading
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,6 @@ from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import BaseCommand
-from granian._internal import load_target
 from granian.constants import HTTPModes, Interfaces, RuntimeModes
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
@@ -38,20 +40,11 @@ MAX_CONNECTIONS = 4096
 STOP_SECONDS = 25
 # A process is replaced after a day, in case of a memory leak.
 PROCESS_LIFETIME_SECONDS = 24 * 60 * 60
-# After this many failed processes the server exits, if each failed within so many seconds of the last.
-MAX_FAILED_PROCESSES = 5
-FAILURE_SECONDS = 60
 # Open files of a process that are not client connections.
 OTHER_FILES = 1024
-# A Linux socket filter that drops the first packet (SYN) of each new connection.
-SO_ATTACH_FILTER = 26
-DROP_NEW_CONNECTIONS = (
-    (0x30, 0, 0, 13),  # load the TCP header's flags
-    (0x54, 0, 0, 0x12),  # of these SYN and ACK
-    (0x15, 0, 1, 0x02),  # if it is SYN alone,
-    (0x06, 0, 0, 0),  # drop the packet,
-    (0x06, 0, 0, 0xFFFFFFFF),  # else keep it
-)
+# From Linux's socket.h: the network interface that a socket listens on, here one that does not exist.
+SO_BINDTOIFINDEX = 62
+NO_INTERFACE = 2**31 - 1
 
 
 class CannotStart(Exception):
@@ -67,7 +60,6 @@ class WebServer(Server):
 
     def __init__(self, application: str, listener: socket.socket) -> None:
         self.listener = listener
-        self.failed_processes, self.failed_at = 0, 0.0
         super().__init__(
             application,
             address=settings.HOST.strip("[]"),
@@ -94,26 +86,12 @@ class WebServer(Server):
         super().startup(*args)
 
     def shutdown(self, exit_code: int = 0) -> None:
-        threading.Thread(target=stop_listening, args=[self.listener]).start()
+        threading.Timer(processes.DRAIN_SECONDS / 2, stop_listening, [self.listener]).start()
         super().shutdown(exit_code)
 
-    def _respawn_workers(self, workers: list[int], *args: Any, **options: Any) -> None:
-        # granian exits only if one process ends twice within seconds. An exception ends it with 1, a signal below 0.
-        if failed := sum(self.wrks[index].inner.exitcode == 1 for index in workers):
-            recent = self.failed_processes if time.monotonic() - self.failed_at <= FAILURE_SECONDS else 0
-            self.failed_processes, self.failed_at = recent + failed, time.monotonic()
-        if self.failed_processes >= MAX_FAILED_PROCESSES:
-            print("The web processes keep failing: stopping. See the errors above.", file=sys.stderr)
-            self.shutdown(1)
-        super()._respawn_workers(workers, *args, **options)
-
     def _init_shared_socket(self) -> None:
-        self._ssp = None
-        self._sso = self.listener
         self._shd = SocketHolder(self.listener.fileno(), False, BACKLOG)
-
-    def _drop_shared_socket(self) -> None:
-        """Leave the socket to `stop_listening`."""
+        self._sso = None
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -136,23 +114,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def stop_listening(listener: socket.socket) -> None:
-    """Accept new connections for half of the drain, then only those already queued, so that none is lost."""
-    with listener:
-        time.sleep(processes.DRAIN_SECONDS / 2)
+    """Refuse new connections. The processes still accept those that are queued, so that none is lost."""
+    with listener, suppress(OSError):  # Linux before 5.7
         if sys.platform == "linux":
-            program = b"".join(struct.pack("HBBI", *line) for line in DROP_NEW_CONNECTIONS)
-            buffer = ctypes.create_string_buffer(program)
-            address = struct.pack("HP", len(DROP_NEW_CONNECTIONS), ctypes.addressof(buffer))
-            listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, address)
-
-
-def load(application: str) -> Any:
-    processes.signal_when_parent_dies(signal.SIGTERM)
-    loaded = load_target(application)
-    if apps.ready:  # not for an application without Django
-        # Run the system checks, as management commands do: they validate NETWORKS_FILE.
-        BaseCommand().check()
-    return loaded
+            listener.setsockopt(socket.SOL_SOCKET, SO_BINDTOIFINDEX, NO_INTERFACE)
 
 
 def allow_connections(count: int) -> None:
@@ -166,28 +131,40 @@ def allow_connections(count: int) -> None:
 
 
 def share_metrics() -> None:
-    """Share the metrics of this server's processes through files, and delete those of ended processes."""
+    """Share the metrics of this server's processes through files."""
     if settings.WEB_PROCESSES > 1:
         os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(settings.DATA_DIR / f"metrics/web-{settings.PORT}"))
+
+
+def delete_metrics() -> None:
+    """Delete the shared metrics of ended processes, and those of this one, which answers no requests."""
     if folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         for file in Path(folder).glob("*_*.db"):
-            if not processes.is_running(int(file.stem.rpartition("_")[2])):
+            pid = int(file.stem.rpartition("_")[2])
+            if pid == os.getpid() or not processes.is_running(pid):
                 file.unlink(missing_ok=True)
 
 
 def main(arguments: list[str]) -> int:
     """Serve until a signal: the service, or the application that an argument names."""
+    application = arguments[0] if arguments else "relayer_service.rsgi:application"
     try:
         listener = listen(settings.HOST, settings.PORT)
         share_metrics()
+        pkgutil.resolve_name(application)
+        if apps.ready:  # not for an application without Django
+            # Run the system checks, as management commands do: they validate NETWORKS_FILE.
+            BaseCommand().check()
     except (CannotStart, ImproperlyConfigured) as problem:
         print(f"Cannot start: {problem}", file=sys.stderr)
         return 1
+    delete_metrics()
     allow_connections(MAX_CONNECTIONS)
-    # Children inherit the parent's handler, which would lose a signal that arrives before they install their own.
-    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
-    server = WebServer(arguments[0] if arguments else "relayer_service.rsgi:application", listener)
-    server.serve(target_loader=load)
+    # A collection in a process would touch, and so copy, the memory that it shares with its parent.
+    gc.collect()
+    gc.freeze()
+    processes.block_stop_while_forking()
+    WebServer(application, listener).serve()
     return 0
 
 

@@ -148,7 +148,7 @@ SIGNER_BACKENDS = {
 WEBHOOK_SCHEDULE = env.integers(
     "WEBHOOK_SCHEDULE", "0,5,300,1800,7200,18000,36000,50400,72000,86400", maximum=30 * 24 * 60 * 60
 )
-# Of connection and response together.
+# The limit includes connecting and reading the response.
 WEBHOOK_TIMEOUT_SECONDS = env.integer("WEBHOOK_TIMEOUT_SECONDS", 15, minimum=1)
 # The mail server of webhooks by e-mail; in the local profile, messages are printed if there is none.
 MAIL_SERVER = urlsplit(env.url("EMAIL_URL", ("smtp://", "smtp+starttls://", "smtps://")))
@@ -227,7 +227,7 @@ RPC_ID_AS_STRING = env.boolean("RPC_ID_AS_STRING", True)
 
 INSTALLED_APPS = [
     "relayer_service",
-    # Without its own admin site.
+    # This configuration of the theme has no admin site.
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
     "relayer_service.console.ConsoleConfig",
@@ -255,7 +255,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "relayer_service.admin.middleware.WhiteNoiseMiddleware",
     "relayer_service.admin.middleware.CSPMiddleware",
-    "relayer_service.observability.health.CommonMiddleware",
+    "relayer_service.health.views.CommonMiddleware",
     "relayer_service.admin.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "relayer_service.admin.middleware.AuthenticationMiddleware",

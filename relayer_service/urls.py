@@ -15,7 +15,7 @@ from relayer_service.admin.search import palette
 from relayer_service.api.jobs import JobViewSet
 from relayer_service.api.routers import ResourceRouter
 from relayer_service.api.schema_view import SchemaView
-from relayer_service.observability.health import MetricsView, health, ready
+from relayer_service.health.views import MetricsView, health, ready
 
 handler403 = "relayer_service.admin.errors.forbidden"
 handler404 = "relayer_service.admin.errors.not_found"
@@ -27,7 +27,7 @@ READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 RESOURCES = ("signers", "notifications", "rpc", "transactions", "relayers", "tokens")
 router = ResourceRouter()
 router.register("jobs", JobViewSet)
-# One list, as every `include` costs time per request.
+# All patterns are in one list, as every `include` costs time per request.
 API = [pattern for app in RESOURCES for pattern in import_module(f"{app}.urls").urlpatterns] + router.urls
 
 # Also under the paths of the published API, where another method is 405 rather than a failed CSRF check.

@@ -21,7 +21,7 @@ from relayer_service.admin.dates import ago_titled
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import MAX_SHOWN, is_key
 from relayer_service.extensions import is_enabled
-from relayer_service.storage.prefixes import Folded
+from relayer_service.storage.prefixes import CaseFolded
 from relayers import formatting, guards, policy_fields
 from relayers.account import Answers
 from relayers.bulk_edit_admin import BulkEditAdmin
@@ -65,10 +65,10 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     search_fields = Relayer.search_indexes["relayer_search"]
     searched = "an ID, name, address or network"
     sort_orders = {
-        "name": Folded("name"),
-        "identifier": Folded("identifier"),
+        "name": CaseFolded("name"),
+        "identifier": CaseFolded("identifier"),
         "network": "network",
-        "shown_address": Folded("address"),
+        "shown_address": CaseFolded("address"),
         "balance": BALANCE_ORDER,
         "last_check": "checked_at",
         "created": "sequence",
@@ -129,7 +129,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     def state(self, relayer: Relayer) -> str:
         return formatting.badges(relayer)
 
-    @display(description="address", ordering=Folded("address"))
+    @display(description="address", ordering=CaseFolded("address"))
     def shown_address(self, relayer: Relayer) -> str:
         return formatting.address(relayer)
 

@@ -71,11 +71,11 @@ def charts(relayer: Relayer, period: Period) -> dict[str, Any]:
         # As text, which the chart parses: no number is rounded here.
         return [None if amount is None else decimal_text(amount, decimals) for amount in amounts]
 
-    balances = texts(by_step(relayer.balance_hours, period.starts()))
+    balances = texts(by_step(relayer.balance_hours, period.bucket_starts()))
     if all(balance is None for balance in balances):
         return {}
     datasets = [stepped(f"Balance ({unit})", balances, BALANCE_COLOUR)]
-    minimums = texts(by_step(relayer.minimum_hours, period.starts()))
+    minimums = texts(by_step(relayer.minimum_hours, period.bucket_starts()))
     if any(minimum is not None for minimum in minimums):
         datasets.append(stepped(f"Minimum ({unit})", minimums, MINIMUM_COLOUR))
     chart = {
@@ -85,7 +85,7 @@ def charts(relayer: Relayer, period: Period) -> dict[str, Any]:
     if not relayer.outflow_days:
         return chart
     days = Period(RANGES["30d"] if period.range.key == "30d" else OUTFLOW_DAYS)
-    outflows = texts([*by_day(relayer.outflow_days, days.starts())])
+    outflows = texts([*by_day(relayer.outflow_days, days.bucket_starts())])
     return chart | {
         "outflow_chart": days.chart([bars(f"Spent ({unit})", outflows, OUTFLOW_COLOUR)], y=BALANCE_AXIS),
         "outflow_caption": f"Spent per day on gas and transfers, in {unit}: decreases of the balance between checks.",

@@ -18,7 +18,7 @@ class PauseRelayers(JobKind):
     job_title = "Pause {}"
     explanation = "Pauses {}."
     done = "Paused"
-    left_alone = "already paused"
+    skip_reason = "already paused"
     paused = True
 
     def run(self, keys: Sequence[int]) -> Result:
@@ -30,7 +30,7 @@ class ResumeRelayers(PauseRelayers):
     job_title = "Resume {}"
     explanation = "Resumes {}."
     done = "Resumed"
-    left_alone = "not paused"
+    skip_reason = "not paused"
     paused = False
 
 
@@ -41,7 +41,7 @@ class EditRelayers(JobKind):
     job_title = "Edit {}"
     explanation = "Changes {}."
     done = "Changed"
-    left_alone = "already so, or deleted"
+    skip_reason = "already so, or deleted"
     # Each may call nodes, outside of a transaction.
     batch_size = 10
     in_transaction = False

@@ -13,7 +13,7 @@ from django.utils import timezone
 from chain import breakers, nodes
 from chain.networks import networks
 from chain.node_calls import node_key
-from relayer_service.background.pools import at_once
+from relayer_service.background.pools import map_threads
 from relayer_service.net.addresses import mask
 from relayer_service.storage import latencies
 from relayers.models import MASKED_COLUMNS, PRIVATE, UNKNOWN_NODES, Relayer
@@ -167,4 +167,4 @@ def check_all() -> None:
     fleet = read_fleet()
     known = {node.key: node for node in fleet.nodes if not node.is_private}
     found = [url_of(node) for node in known.values()]
-    at_once(lambda node: nodes.status(*node), [(url, chain_id) for url, chain_id in found if url])
+    map_threads(lambda node: nodes.status(*node), [(url, chain_id) for url, chain_id in found if url])

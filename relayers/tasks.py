@@ -48,7 +48,7 @@ class CheckRelayers(JobKind):
     job_title = "Check {} now"
     explanation = "Nonce and balance are read from the nodes now, without waiting for the next check: {}."
     done = "Queued for a check"
-    left_alone = "being checked"
+    skip_reason = "being checked"
     # The health check records what it changes.
     is_recorded = False
 

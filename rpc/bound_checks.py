@@ -13,7 +13,7 @@ from chain.contracts import contract_call
 from chain.errors import ChainFault
 from chain.networks import Network
 from chain.nodes import Node
-from relayer_service.background.pools import at_once
+from relayer_service.background.pools import map_threads
 from rpc.fees.sources import chainlink
 from rpc.models import FeeToken, PriceSource
 
@@ -51,7 +51,7 @@ def refresh(groups: Iterable[Group]) -> None:
     """Read and store the bounds that are due; those that cannot be read stay unchanged."""
     now = int(time.time())
     due = [group for group in groups if group.due(now)]
-    for group, entries in zip(due, at_once(lambda group: _read(group, now), due), strict=True):
+    for group, entries in zip(due, map_threads(lambda group: _read(group, now), due), strict=True):
         for source in group.sources:
             if entries.keys() & set(source.feeds):
                 _store(source, entries)

@@ -14,7 +14,7 @@ from chain.nodes import Node
 from chain.readings import ChainReading, gather
 from notifications.emitting import emit_to_all
 from relayer_service.amounts import rate_text
-from relayer_service.background.pools import at_once
+from relayer_service.background.pools import map_threads
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from rpc import bound_checks, errors
@@ -65,7 +65,7 @@ def refresh(tokens: Iterable[FeeToken]) -> dict[int, str]:
         if batch.network
     )
     # No transaction is open while the nodes are queried.
-    found = at_once(_read, batches)
+    found = map_threads(_read, batches)
     return {
         snapshot.token.pk: _store(snapshot, outcome)
         for batch, outcomes in zip(batches, found, strict=True)

@@ -14,7 +14,7 @@ from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.referenced import ReferencedAdmin
 from relayer_service.admin.references import in_use, may_view_users
 from relayer_service.background.shares import waiting_for_others
-from relayer_service.storage.prefixes import Folded
+from relayer_service.storage.prefixes import CaseFolded
 from signers import signing
 from signers.backends.base import SignerError
 from signers.config_shapes import SignerType, shown_config
@@ -32,9 +32,9 @@ class SignerAdmin(ReferencedAdmin):
     search_fields = Signer.search_indexes["signer_search"]
     searched = "an ID or address"
     sort_orders = {
-        "identifier": Folded("identifier"),
+        "identifier": CaseFolded("identifier"),
         "type": "type",
-        "verified_identity": Folded("verified_identity"),
+        "verified_identity": CaseFolded("verified_identity"),
         "verified_at": "verified_at",
         "created": "sequence",
     }

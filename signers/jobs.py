@@ -15,7 +15,7 @@ class VerifySigners(JobKind):
     job_title = "Verify {}"
     explanation = "Makes {} sign a fixed text to verify them, and saves their addresses."
     done = "Verified"
-    left_alone = "deleted in the meantime"
+    skip_reason = "deleted in the meantime"
     # Each may be slow.
     batch_size = 1
     in_transaction = False

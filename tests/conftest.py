@@ -26,7 +26,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from chain import breakers
 from relayer_service.background.tasks import queue
-from relayer_service.observability import health, metrics, probes
+from relayer_service.health import views as health
+from relayer_service.observability import metrics, probes
 from relayer_service.observability.logs import JsonFormatter, SecretFilter, redact
 from relayer_service.storage import ttl_cache
 from relayer_service.storage.caches import FailOpenRedisCache

@@ -19,7 +19,7 @@ from relayer_service.admin.confirmation import PendingAction
 from relayer_service.admin.dates import ago_titled, to_the_minute
 from relayer_service.admin.filters import StateFilter
 from relayer_service.admin.references import is_key, link
-from relayer_service.storage.prefixes import Folded
+from relayer_service.storage.prefixes import CaseFolded
 from spending.formatting import shown_rules
 from spending.writes import stored_rules
 from tokens.forms import AccessTokenForm, RotationForm
@@ -52,7 +52,7 @@ class AccessTokenAdmin(ResourceAdmin):
     searched = "a name or username, or the start of a token (rms_...)"
     # Without other indexes, as there are few.
     sort_orders = {
-        "name": Folded("name"),
+        "name": CaseFolded("name"),
         "user": "user__username",
         "expires": "expires_at",
         "last_use": "last_used_at",

@@ -25,7 +25,7 @@ from relayer_service.api.idempotency import OTHER_BODY
 from relayer_service.background.tasks import push
 from relayer_service.evm import checksummed
 from relayer_service.observability import tracing
-from relayer_service.storage.inserting import NOTHING_ELSE, Also, insert_both
+from relayer_service.storage.inserting import NO_FRAGMENT, SqlFragment, insert_both
 from relayer_service.storage.nul import has_nul
 from relayers.models import Relayer, find_relayer
 from signers import signing
@@ -282,14 +282,14 @@ def valid_until(values: Mapping[str, Any], now: datetime) -> datetime:
     return end or now + timedelta(hours=settings.TRANSACTION_VALID_HOURS)
 
 
-def _insert(row: Transaction, charges: NewCharges | None, condition: Also = NOTHING_ELSE) -> bool:
+def _insert(row: Transaction, charges: NewCharges | None, condition: SqlFragment = NO_FRAGMENT) -> bool:
     """Insert a row with the first entry of its timeline, and with what it counts on spending limits.
 
     Return whether the condition was met.
     """
     change = StatusChange(version=row.version, to_status=Status.PENDING, at=row.created_at)
     if connection.vendor == "postgresql":
-        also = charges.as_part() if charges else NOTHING_ELSE
+        also = charges.as_part() if charges else NO_FRAGMENT
         return insert_both(row, change, "transaction_id", also, condition)
     row.save(force_insert=True)
     change.transaction = row

@@ -22,7 +22,7 @@ from chain.networks import networks
 from chain.nodes import Node
 from chain.transactions.decoding import decode
 from chain.transactions.model import NotATransaction, Prices
-from relayer_service.background.pools import at_once
+from relayer_service.background.pools import map_threads
 from relayer_service.models import AuditEntry
 from transactions.models import FINAL, IS_OPEN, NOOPS, Attempt, Lane, Status, Transaction
 from transactions.signed_payloads import signed_payload
@@ -296,4 +296,4 @@ def mined_hashes(lane: Lane, hashes: Sequence[str]) -> set[str]:
                 break
         return found
 
-    return set().union(*at_once(mined, starts, PARALLEL_REQUESTS))
+    return set().union(*map_threads(mined, starts, PARALLEL_REQUESTS))

@@ -17,7 +17,7 @@ from transactions.replacement_prices import staff_price
 class TransactionKind(JobKind):
     model_label = "transactions.Transaction"
     permission = "transactions.change_transaction"
-    left_alone = "already final"
+    skip_reason = "already final"
     # One lane is locked at a time, and briefly. The request commits with the job's progress: a kill repeats nothing.
     batch_size = 1
 

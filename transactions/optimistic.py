@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import connection
 
-from relayer_service.storage.inserting import Also
+from relayer_service.storage.inserting import SqlFragment
 from relayers.models import Relayer
 from spending.models import SpendingLimit
 from transactions import queues, relayer_lookup
@@ -67,14 +67,14 @@ class Seen:
     token_spending: int | None
     limits: Mapping[Key, SpendingLimit]
 
-    def condition(self, charges: NewCharges | None) -> Also:
+    def condition(self, charges: NewCharges | None) -> SqlFragment:
         """Return the condition that relayer and limits are as they were read; it locks the lane and the limits."""
         assert self.lane is not None
         parameters = [self.lane.lane.pk, self.relayer.pk, self.version]
         if charges is None:
-            return Also(f"{SAME_RELAYER}, {NO_LIMITS}", parameters)
+            return SqlFragment(f"{SAME_RELAYER}, {NO_LIMITS}", parameters)
         keys, hours = charges.seen()
-        return Also(f"{SAME_RELAYER}, {SAME_LIMITS}", [*parameters, keys, hours, len(keys)])
+        return SqlFragment(f"{SAME_RELAYER}, {SAME_LIMITS}", [*parameters, keys, hours, len(keys)])
 
 
 def read(relayer_id: str, token_id: int | None, requester: str) -> Seen:

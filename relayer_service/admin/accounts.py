@@ -162,7 +162,7 @@ class GroupAdmin(AccountAdmin, DjangoGroupAdmin, ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         groups: QuerySet[Group] = super().get_queryset(request)
-        # For the names of the permissions of a role, which is read-only.
+        # A role is read-only and shows the names of its permissions.
         return groups.prefetch_related("permissions__content_type")
 
     @display(description="kind")

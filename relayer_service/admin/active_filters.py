@@ -8,7 +8,7 @@ from django.contrib.admin import AdminSite
 from django.contrib.admin.views.main import ERROR_FLAG, PAGE_VAR
 from django.http import HttpRequest, QueryDict
 
-# Of a primary key.
+# A primary key has at most this many digits.
 MAX_DIGITS = 18
 
 

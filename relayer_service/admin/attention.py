@@ -20,8 +20,8 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 from django.utils.timesince import timesince
 
+from relayer_service.health import views as health
 from relayer_service.models import PeriodicRun, RowDelta
-from relayer_service.observability import health
 
 Result = TypeVar("Result")
 
@@ -62,7 +62,7 @@ class Cause:
     group: str
     title: str
     number: int
-    # What is counted, in the singular.
+    # The noun that is counted, in the singular.
     unit: str
     url: str
     since: datetime | None = None

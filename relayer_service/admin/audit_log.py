@@ -55,7 +55,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     list_before_template = "admin/audit/export.html"
     ordering = ["-at", "-id"]
     in_palette = False
-    # So that the theme shows the search field; `get_search_results` searches.
+    # The theme shows the search field because of it; `get_search_results` searches.
     search_fields = SEARCHED
     search_help_text = "The full ID of an object, name of an actor or ID of a request"
     allowed_lookups = {"object_type", "actor_kind__exact", "at_from", "at_to"}

@@ -45,7 +45,7 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
     ordering = ["-sequence"]
     # The indexed order of each sortable column. A column that is a method also needs an `ordering`.
     sort_orders: dict[str, Any] = {}
-    # What a search compares, if it can find any part of it.
+    # The expression that a search compares, if it finds any part of a text.
     searched = ""
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
@@ -165,7 +165,7 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         """Return an object, locked while it is changed so that concurrent changes to other fields are kept."""
         obj = super().get_object(request, object_id, from_field)
         if obj and request.method == "POST" and connection.in_atomic_block:
-            # Not what it is joined with, which may be missing: PostgreSQL refuses to lock that.
+            # Joined rows are not locked: PostgreSQL refuses that where they may be missing.
             obj = self.get_queryset(request).select_for_update(of=("self",)).filter(pk=obj.pk).first()
         return obj
 

@@ -63,11 +63,11 @@ class Period:
         """Return the index of a moment in the chart; the last one for a moment that is later, as clocks differ."""
         return min((moment - self.start) // self.range.step, self.count - 1)
 
-    def starts(self) -> list[datetime]:
+    def bucket_starts(self) -> list[datetime]:
         return [self.start + position * self.range.step for position in range(self.count)]
 
     def chart(self, datasets: Sequence[dict[str, Any]], **more_axes: Any) -> dict[str, str]:
-        labels = [f"{start:{self.range.label}}" for start in self.starts()]
+        labels = [f"{start:{self.range.label}}" for start in self.bucket_starts()]
         options = {
             "animation": False,
             "maintainAspectRatio": False,

@@ -18,8 +18,8 @@ from relayer_service.admin.dates import ago
 from relayer_service.admin.getting_started import card as getting_started
 from relayer_service.admin.incidents import rows_of
 from relayer_service.audit.actors import ActorKind
+from relayer_service.health import views as health
 from relayer_service.models import AuditEntry
-from relayer_service.observability import health
 
 CHANGES_SHOWN = 5
 
@@ -97,7 +97,7 @@ def problem(run: Any) -> str:
 def own_changes(request: HttpRequest) -> Card:
     assert request.user.is_authenticated
     user = request.user.get_username()
-    # Not "of this kind", for which SQLite would search all entries of users.
+    # Other kinds are excluded: to select this one, SQLite would search all entries of users.
     others = [kind for kind in ActorKind if kind != ActorKind.USER]
     own = AuditEntry.objects.filter(actor=user).exclude(actor_kind__in=others)
     rows = [[described(entry.object_id, entry.title), ago(entry.at)] for entry in own[:CHANGES_SHOWN]]

@@ -25,7 +25,7 @@ from relayer_service.admin.references import link
 
 # The id of the demo's rows.
 DEMO = "demo"
-# In the query of an add page that is a step: after saving, it leads back to the overview.
+# An add page with it in the query is a step: after saving, it leads back to the overview.
 STEP = "getting_started"
 COOKIE, COOKIE_SECONDS = "getting_started_dismissed", 365 * 24 * 60 * 60
 # A fleet with more rows than this is in use.

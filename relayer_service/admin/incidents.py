@@ -115,7 +115,7 @@ def others(
     for subject in subjects:
         for cause in subject.causes:
             if cause.key in hidden:
-                # Without the query: the list of everything that the subject has.
+                # The path without the query is the list of everything that the subject has.
                 counts[subject.name, urlsplit(cause.url).path] += 1
     return dict(counts)
 

@@ -39,13 +39,13 @@ def ask_or_start(
     name: str,
     table: Table,
     texts: Sequence[str] = (),
-    left_alone: int = 0,
+    skipped: int = 0,
     form: ReasonForm | None = None,
 ) -> HttpResponse:
-    """Return the confirmation page of a job that skips `left_alone` rows, or start the job once it is confirmed."""
+    """Return the confirmation page of a job that skips `skipped` rows, or start the job once it is confirmed."""
     chosen = kind(name)
     if not pending.is_confirmed or (form and not form.is_valid()):
-        explanation = chosen.explanation.format(chosen.counted(len(pending.selection) - left_alone))
+        explanation = chosen.explanation.format(chosen.counted(len(pending.selection) - skipped))
         return confirmation.ask(request, model_admin, pending, chosen.title, [explanation, *texts], table, form)
     reason = form.cleaned_data["reason"] if form else ""
     announce(request, model_admin, running.start(name, pending.selection, request.user.get_username(), reason=reason))
@@ -120,7 +120,7 @@ class JobAdmin(ReadOnlyAdmin):
 class PeriodicRunAdmin(ReadOnlyAdmin):
     list_display = ["name", "state", "started", "finished", "took"]
     ordering = ["name"]
-    # Without indexes, as there are few rows.
+    # There are few rows: these orders need no indexes.
     sort_orders = {"name": "name", "started": "started_at", "finished": "finished_at", "took": "seconds"}
 
     @display(description="state", label={"ok": "success", "failed": "danger"})
@@ -172,7 +172,7 @@ def progress(request: HttpRequest, job: Job) -> dict[str, Any]:
     facts = {
         "State": label(job.state, VARIANTS[job.state]),
         chosen.done: f"{job.done:,}",
-        **({f"Skipped ({chosen.left_alone})": f"{job.left_alone:,}"} if job.left_alone else {}),
+        **({f"Skipped ({chosen.skip_reason})": f"{job.skipped:,}"} if job.skipped else {}),
         "Failed": alarm(job.failed),
         "Started by": f"{job.started_by}, {exact(job.created_at)}",
         **({"Reason": job.reason} if job.reason else {}),

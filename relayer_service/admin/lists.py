@@ -37,7 +37,7 @@ class NewestPaginator(Paginator):  # type: ignore[type-arg]  # Django cannot sub
     def total(self) -> int:
         """The exact total of an unfiltered list with row counts, else at most MAX_LISTED."""
         whole = counting.total(self.object_list.model) if not self.object_list.query.where else None
-        # Without an order, which Django would sort by before it counts.
+        # Django would sort the rows before it counts them: the order is removed.
         return int(self.object_list.order_by()[:MAX_LISTED].count()) if whole is None else whole
 
     @cached_property

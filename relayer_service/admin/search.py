@@ -18,7 +18,7 @@ from django.urls import reverse
 from unfold.dataclasses import SearchResult
 
 from relayer_service.storage.nul import has_nul
-from relayer_service.storage.prefixes import Folded, Scanned, starts_with
+from relayer_service.storage.prefixes import CaseFolded, Scanned, starts_with
 from relayer_service.storage.substrings import contains, ends_with, shortened
 
 EXACT = "__exact"
@@ -38,12 +38,12 @@ def find(rows: QuerySet[Any], texts: Iterable[tuple[str, str]], *, sort: bool = 
     found = [each for each, count in counts.items() if count]
     if not found:
         return rows.none()
-    folded = Scanned if len(found) > 1 and MANY in counts.values() else Folded
+    folded = Scanned if len(found) > 1 and MANY in counts.values() else CaseFolded
     rows = rows.filter(reduce(or_, (_condition(name, text, folded) for name, text in found)))
     name = found[0][0]
     if not sort or len(found) > 1 or name.endswith(EXACT):
         return rows
-    return rows.order_by(Folded(name), "pk")
+    return rows.order_by(CaseFolded(name), "pk")
 
 
 def find_part(rows: QuerySet[Any], columns: Sequence[str], text: str, *, sort: bool = True) -> QuerySet[Any]:
@@ -56,11 +56,11 @@ def find_part(rows: QuerySet[Any], columns: Sequence[str], text: str, *, sort: b
     rows = rows.filter(pk__in=keys)
     if not sort:
         return rows
-    starts = reduce(or_, (starts_with(column, text) for column in columns))
-    return rows.order_by(Case(When(starts, Value(0)), default=Value(1)), Folded(columns[0]), "pk")
+    at_start = reduce(or_, (starts_with(column, text) for column in columns))
+    return rows.order_by(Case(When(at_start, Value(0)), default=Value(1)), CaseFolded(columns[0]), "pk")
 
 
-def _condition(name: str, text: str, folded: type[Folded] = Folded) -> Q:
+def _condition(name: str, text: str, folded: type[CaseFolded] = CaseFolded) -> Q:
     if name.endswith(EXACT):
         return Q(**{name: text})
     if ends := shortened(text):

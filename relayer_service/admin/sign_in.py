@@ -22,7 +22,7 @@ from relayer_service.sign_in.verification import is_verified, second_factor_of
 
 # Hashing uses a whole core: the others are left to everything else, such as `/health`.
 HASHING = threading.BoundedSemaphore(max(1, (os.cpu_count() or 1) // 2))
-# In place of the typed name, which may be a password in the wrong field.
+# It is recorded in place of the typed name, which may be a password in the wrong field.
 UNKNOWN_ACCOUNT = User(pk=0, username="unknown account")
 # How often failures of unknown accounts are recorded, per address and in total. Others are limited by their account.
 ONCE, UNKNOWN_ACCOUNT_ENTRIES = "1/15m", "100/h"

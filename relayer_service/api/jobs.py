@@ -54,9 +54,7 @@ class JobSerializer(ResourceSerializer):
     )
     total = IntegerField(max_value=MAX_COUNT, help_text="The number of rows that matched when it was started.")
     done = IntegerField(max_value=MAX_COUNT)
-    skipped = IntegerField(
-        source="left_alone", max_value=MAX_COUNT, help_text="Rows that it does not apply to, or that are gone."
-    )
+    skipped = IntegerField(max_value=MAX_COUNT, help_text="Rows that it does not apply to, or that are gone.")
     failed = IntegerField(max_value=MAX_COUNT)
     failures = FailuresField(help_text="The first ten failures.")
     created_at = TimestampField()

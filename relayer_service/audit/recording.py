@@ -58,7 +58,7 @@ def acted(row: models.Model, reason: str) -> AuditEntry:
 
 def _entry(row: models.Model, action: Action, changes: dict[str, Any], reason: str) -> AuditEntry:
     return AuditEntry(
-        # Not `type`, which of the user of a request is a proxy.
+        # The user of a request is a proxy: `type` would return the proxy's class.
         object_type=type_of(row.__class__),
         object_pk=str(row.pk),
         object_id=str(row)[:255],

@@ -5,7 +5,6 @@ So counting costs a request no query; a killed process loses its last seconds.
 
 from __future__ import annotations
 
-import atexit
 import logging
 import threading
 import time
@@ -14,13 +13,13 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from django.db import close_old_connections
 
-from relayer_service.background.pools import ProcessState
+from relayer_service.background.pools import ProcessState, at_exit
 
 logger = logging.getLogger(__name__)
 
 WRITE_SECONDS = 2
 BATCH_SIZE = 500
-# In memory, while the database is down.
+# At most this many rows stay in memory while the database is down.
 MAX_ROWS = 20_000
 
 
@@ -48,7 +47,7 @@ class PendingCounts(ProcessState, Generic[Key, Sums]):
         # Tests disable it and flush explicitly.
         self.writes_by_itself = True
         super().__init__()
-        atexit.register(self.flush_and_close)
+        at_exit.callback(self.flush_and_close)
 
     def reset(self) -> None:
         super().reset()

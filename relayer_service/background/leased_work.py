@@ -34,7 +34,7 @@ class LeasedWork(Generic[Row, Result]):
     pool_name: str
     threads: Callable[[], int]
     rows: Callable[[], LeasedQuerySet]
-    # Longer than the slowest batch and its write.
+    # The lease is longer than the slowest batch and its write.
     lease_length: Callable[[], timedelta]
     # Rows with equal values in these columns wait for the same servers, such as nodes, and share a queue.
     queue_columns: Sequence[str]

@@ -1,7 +1,6 @@
 """An event loop in its own thread, for synchronous code that calls asynchronous libraries."""
 
 import asyncio
-import atexit
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent import futures
@@ -9,12 +8,12 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from relayer_service.background.pools import RESOLVER_THREADS, Pool, ProcessState
+from relayer_service.background.pools import RESOLVER_THREADS, Pool, ProcessState, at_exit
 
 Result = TypeVar("Result")
 
 STOP_SECONDS = 1.0
-# For the last writes of a service, after the time that its work has to finish.
+# A service has this long for its last writes, after the time that its work has to finish.
 FINISH_MARGIN_SECONDS = 1.0
 
 
@@ -29,7 +28,7 @@ class LoopThread(ProcessState):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__()
-        atexit.register(self.stop)
+        at_exit.callback(self.stop)
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         return self.submit(coroutine).result()

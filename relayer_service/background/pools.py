@@ -1,11 +1,13 @@
 """Named thread pools with metrics, and state that a forked process must not inherit."""
 
+import atexit
 import contextvars
 import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,8 +18,12 @@ Result = TypeVar("Result")
 
 # Concurrent node requests of one round of health checks or prices, or of one admin page.
 NODE_THREADS = 100
-# For DNS, in separate pools for webhooks, nodes and signers.
+# Threads that resolve names, in separate pools for webhooks, nodes and signers.
 RESOLVER_THREADS = 64
+
+# Callbacks of the end of a process, which run last in first out. A web process closes it itself.
+at_exit = ExitStack()
+atexit.register(at_exit.close)
 
 
 class ProcessState:
@@ -62,7 +68,7 @@ class Pool(ThreadPoolExecutor):
         self._uncount()
 
 
-def at_once(function: Callable[[Item], Result], items: Sequence[Item], threads: int | None = None) -> list[Result]:
+def map_threads(function: Callable[[Item], Result], items: Sequence[Item], threads: int | None = None) -> list[Result]:
     """Return the results of a function that waits for a node, called for each item in up to so many threads."""
     if not items:
         return []

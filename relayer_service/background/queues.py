@@ -1,6 +1,5 @@
 """The task queue that a URL names. A push never blocks its caller, even if the queue hangs."""
 
-import atexit
 import logging
 import queue
 import threading
@@ -17,7 +16,7 @@ from huey import Huey
 from huey.serializer import SignedSerializer
 from huey.storage import PostgresStorage, RedisStorage, SqliteStorage
 
-from relayer_service.background.pools import ProcessState
+from relayer_service.background.pools import ProcessState, at_exit
 from relayer_service.storage.caches import ONCE_MORE, RETRY_SECONDS
 from relayer_service.storage.databases import POSTGRESQL_SCHEMES
 
@@ -37,7 +36,7 @@ class BackgroundThread(ProcessState):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__()
-        atexit.register(self.flush)
+        at_exit.callback(self.flush)
 
     def submit(self, work: Callable[[], None]) -> bool:
         """Queue a function without blocking, and return False if too many are waiting."""
@@ -123,7 +122,7 @@ def create_queue(url: str) -> TaskQueue:
     # Messages are signed, as they are unpickled: otherwise write access to the queue would allow a client to run code.
     options: dict[str, Any] = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
     if url.startswith(("redis://", "rediss://", "unix://")):
-        # Longer than the second for which a worker waits for a task.
+        # The timeout is longer than the second for which a worker waits for a task.
         timeouts = {"socket_connect_timeout": 0.5, "socket_timeout": 2}
         pool = redis.ConnectionPool.from_url(url, retry=ONCE_MORE, **timeouts)
         return TaskQueue(QUEUE_NAME, storage_class=RedisQueue, connection_pool=pool, **options)

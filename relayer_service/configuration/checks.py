@@ -61,7 +61,7 @@ def check_hosts(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
-    from relayer_service.observability.health import PROBES
+    from relayer_service.health.views import PROBES
 
     unknown = sorted(set(settings.READY_REQUIRES) - PROBES.keys())
     text = f"READY_REQUIRES has unknown parts: {', '.join(unknown)}."

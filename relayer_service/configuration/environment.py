@@ -10,8 +10,6 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
 # Variables that used to be settings and are ignored.
 REMOVED = (
     *("BODY_TIMEOUT_SECONDS", "HEALTH_FAILURES_TO_DISABLE", "HEALTH_SUCCESSES_TO_ENABLE", "HSTS_SECONDS"),
@@ -90,7 +88,7 @@ def choices(name: str, default: str, allowed: Collection[str]) -> list[str]:
     return items
 
 
-def networks(name: str, default: str = "") -> list[Network]:
+def networks(name: str, default: str = "") -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
     """Return a comma-separated list of addresses and CIDR networks."""
     try:
         return [ipaddress.ip_network(item) for item in listing(name, default)]

@@ -43,14 +43,14 @@ class Section:
         fields = self.entry().fields
         attributes = {column.attname for column in self.queryset.model._meta.concrete_fields}
         self.columns = [*(name for name in map(str, fields) if name in attributes), *self.more_columns]
-        # By field, the section that it refers to.
+        # The section that each field refers to.
         self.references = {name: each.section for name, each in fields.items() if isinstance(each, ReferenceField)}
-        # By id, the stored rows.
+        # The stored rows by id.
         self.rows: dict[Any, Any] = {}
-        # By id, the rows that a reference can name, with their planned changes; None where the entry has a fault.
+        # The rows by id that a reference can name, with their planned changes; None where the entry has a fault.
         self.known: dict[Any, Any] = {}
         self.writes: list[Any] = []
-        # By primary key, the columns of the rows when the file was checked.
+        # The columns of the rows by primary key, when the file was checked.
         self.checked: dict[Any, dict[str, Any]] = {}
         # The ids of created and updated rows.
         self.changed: set[Any] = set()

@@ -33,14 +33,14 @@ class JobKind:
     job_title: str
     explanation: str
     done: str
-    left_alone: str
+    skip_reason: str
     batch_size = 500
     in_transaction = True
     # Whether the audit log records its changes.
     is_recorded = True
     # The reason that the caller sent.
     reason = ""
-    # What it was started with, in JSON; stored encrypted.
+    # The JSON object that it was started with; it is stored encrypted.
     parameters: Mapping[str, Any] = {}
 
     def run(self, keys: Sequence[int]) -> Result:

@@ -52,7 +52,7 @@ class Job(Leased):
         default=0, editable=False, help_text="The primary key of the last row that was processed."
     )
     done = models.PositiveIntegerField(default=0, editable=False)
-    left_alone = models.PositiveIntegerField(default=0, editable=False)
+    skipped = models.PositiveIntegerField(default=0, editable=False, db_column="left_alone")
     failed = models.PositiveIntegerField(default=0, editable=False)
     failures = models.JSONField(
         default=list, editable=False, help_text="The first failures, each with a name and a reason."
@@ -93,7 +93,7 @@ class Job(Leased):
 
     @property
     def taken(self) -> int:
-        return self.done + self.left_alone + self.failed
+        return self.done + self.skipped + self.failed
 
     @property
     def is_over(self) -> bool:

@@ -23,14 +23,14 @@ from relayer_service.storage.selections import Selection
 
 logger = logging.getLogger(__name__)
 
-# Longer than a batch takes; renewed with each.
+# The lease is longer than a batch takes, and each batch renews it.
 LEASE = timedelta(minutes=2)
 # The longest run of a task, so that a worker can be stopped at any time.
 SLICE_SECONDS = 5
 SWEEP_SECONDS = 5
 KEEP = timedelta(days=30)
 FAULT = "An unexpected error occurred; see the log."
-# What stopped a job of a token, or of a user, who could not start it any more.
+# Reasons why a job was stopped whose token or user could not start it any more.
 REVOKED = "the revocation or expiry of its token, or the loss of its scope"
 NOT_PERMITTED = "the loss of its user's permission"
 
@@ -164,6 +164,6 @@ def _progress(job: Job, keys: Sequence[int], result: Result) -> dict[str, Any]:
         "position": keys[-1],
         "done": job.done + result.done,
         "failed": job.failed + failed,
-        "left_alone": job.left_alone + len(keys) - result.done - failed,
+        "skipped": job.skipped + len(keys) - result.done - failed,
         "failures": [*job.failures, *result.failures][:MAX_FAILURES_NAMED],
     }

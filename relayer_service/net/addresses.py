@@ -8,9 +8,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.core.exceptions import ValidationError
 
-from relayer_service.configuration.environment import Network
-
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # From the IANA registries of special-purpose addresses. Python's `is_private` and `is_global` each miss some of them.
 FORBIDDEN: list[Network] = [
@@ -75,7 +74,7 @@ WITH_IPV4: dict[ipaddress.IPv6Network, list[tuple[int, ...]]] = {
     ipaddress.IPv6Network("2002::/16"): [(2, 3, 4, 5)],  # 6to4
 }
 MASK = "***"
-# Of the path of a URL that is shortened: less than a key.
+# A shortened URL shows this much of its path: less than a key.
 MAX_PATH_SHOWN = 12
 # Longer URLs are slow to validate, and no server accepts them.
 MAX_URL_LENGTH = 65_536
@@ -193,7 +192,7 @@ def literal_address(host: str) -> str | None:
 
 def ascii_host(host: str) -> str:
     """Return a host encoded for DNS; raise ValueError if it cannot be."""
-    # Longer than any name, and slow to encode.
+    # A host of this length is longer than any name, and slow to encode.
     if len(host) > MAX_HOST_LENGTH:
         raise ValueError("too long")
     return host.encode("idna").decode()

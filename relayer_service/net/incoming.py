@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 from rest_framework.exceptions import PermissionDenied
 
-from relayer_service.configuration.environment import Network
-from relayer_service.net.addresses import Address
+from relayer_service.net.addresses import Address, Network
 
 # The environ key for the name of a header with a non-ASCII value, which the web server does not pass on. No client can
 # set it: the keys of headers begin with HTTP_ or CONTENT_.

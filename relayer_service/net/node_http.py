@@ -117,7 +117,7 @@ def _exchange(
             stream.send(request)
         response = http.client.HTTPResponse(cast(socket.socket, stream), method="POST")
         response.begin()
-        # In parts: the server may announce any length.
+        # The response is read in parts, as the server may announce any length.
         text = b"".join(iter(lambda: response.read(PART_BYTES), b""))
         if response.length:
             raise http.client.IncompleteRead(text, response.length)
@@ -171,7 +171,7 @@ class _IdleConnections(ProcessState):
     """Idle connections of a process, the most recently used last."""
 
     def __init__(self) -> None:
-        # Each with its target and the time at which it expires.
+        # Each connection has its target and the time at which it expires.
         self._idle: list[tuple[Target, socket.socket, float]] = []
         super().__init__()
 

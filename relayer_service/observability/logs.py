@@ -35,7 +35,7 @@ SECRET_NAME = re.compile(
 VALUE = (
     r"(?:\\++\"[^\"\\]*+(?:\\++\"|\Z)"  # quoted inside a string
     r"|b?\"(?:\\.|[^\"\\])*+\"?|b?'(?:\\.|[^'\\])*+'?"
-    # To the closing brace, the next opening one or the end.
+    # An object ends at the closing brace, the next opening one or the end.
     r"|\{(?:\"(?:\\.|[^\"\\])*+\"?|'(?:\\.|[^'\\])*+'?|[^{}\"'])*+\}?"
     r"|[^\s,;&}\])]++)"
 )
@@ -234,7 +234,7 @@ def configuration(level: str, style: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "filters": ["secrets"], "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # Without Django's handlers, which would bypass the filter.
+            # Django's handlers would bypass the filter.
             "django": {"handlers": [], "level": level, "propagate": True},
             "django.server": {"handlers": [], "level": level, "propagate": True},
             # Warnings about 4xx responses repeat the access line.

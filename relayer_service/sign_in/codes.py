@@ -13,7 +13,7 @@ DIGITS = 6
 TOLERANCE = 1
 ISSUER = "Relayer Management"
 RECOVERY_CODES = 10
-# Without characters that look alike. 12 of them have 59 bits.
+# No two characters look alike. A code of 12 has 59 bits.
 ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 GROUPS, GROUP_LENGTH = 3, 4
 

@@ -71,7 +71,7 @@ class Attempt:
     def __init__(self, rates: Rates, request: HttpRequest, username: str) -> None:
         self.rates = rates
         self.request = request
-        # As Django's form reads it.
+        # Django's form reads the name in the same way.
         self.username = unicodedata.normalize("NFKC", username.strip()[:MAX_USERNAME_LENGTH])
         self.address = address_of(request)
         self._counts: list[Count] = []

@@ -48,7 +48,7 @@ class FailOpenRedisCache(RedisCache):
     all of them. Failures are logged once for each such pause.
     """
 
-    # For the whole process: Django creates one cache object per thread.
+    # The class has the state of the process: Django creates one cache object per thread.
     down_until = 0.0
     pinging = threading.Lock()
     answered = False

@@ -85,7 +85,7 @@ def _run(
     if original.query.select_for_update and connection.get_autocommit():
         raise TransactionManagementError("select_for_update cannot be used outside of a transaction.")
     bound = tuple(each.bound(values, connection) if isinstance(each, Parameter) else each for each in parameters)
-    # Of its own: threads have other connections and parameters.
+    # Each call copies the compiler: threads have other connections and parameters.
     compiler = copy.copy(original)
     compiler.connection, compiler.as_sql = connection, lambda *args, **kwargs: (statement, bound)
     compiler.get_converters = lambda expressions: converters

@@ -101,7 +101,7 @@ class EncryptedJSONField(JSONTextField):
     """An encrypted JSON value, bound to its column and to the row's `identifier`, which never changes."""
 
     descriptor_class = EncryptedAttribute
-    # For the type checker: any JSON value can be set and read.
+    # The type checker reads these: any JSON value can be set and read.
     _pyi_private_set_type: Any
     _pyi_private_get_type: Any
 

@@ -65,18 +65,18 @@ def _returning(columns: Sequence[str]) -> str:
     return f" RETURNING {', '.join(map(connection.ops.quote_name, columns))}" if columns else ""
 
 
-class Also(NamedTuple):
+class SqlFragment(NamedTuple):
     """Further parts of a statement, each `name AS (...)`, which can select the key of the inserted row from `new`."""
 
     parts: str = ""
     parameters: Sequence[Any] = ()
 
 
-NOTHING_ELSE = Also()
+NO_FRAGMENT = SqlFragment()
 
 
 def insert_both(
-    row: Model, referring: Model, reference: str, also: Also = NOTHING_ELSE, condition: Also = NOTHING_ELSE
+    row: Model, referring: Model, reference: str, also: SqlFragment = NO_FRAGMENT, condition: SqlFragment = NO_FRAGMENT
 ) -> bool:
     """Insert a row, and another whose column `reference` is the key of the first, in one PostgreSQL statement.
 

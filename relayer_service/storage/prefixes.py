@@ -20,7 +20,7 @@ SURROGATES = 0xD800, 0xDFFF
 LAST = 0x10FFFF
 
 
-class Folded(models.Func):
+class CaseFolded(models.Func):
     """A column as it is compared and sorted."""
 
     template = f"LOWER(SUBSTR(%(expressions)s, 1, {COMPARED}))"
@@ -34,7 +34,7 @@ class Folded(models.Func):
 
 def prefix_index(column: str, *, name: str, key: str = "sequence") -> models.Index:
     """Return the index for searches by a prefix of a column, and for lists in its order."""
-    return models.Index(Folded(column), key, name=name)
+    return models.Index(CaseFolded(column), key, name=name)
 
 
 class DigitsOrder(models.Func):
@@ -49,14 +49,14 @@ class DigitsOrder(models.Func):
         return self.as_sql(compiler, connection, template=template, **extra)
 
 
-class Scanned(Folded):
-    """`Folded` without the index on SQLite, which lacks the statistics to choose the order of the list instead."""
+class Scanned(CaseFolded):
+    """`CaseFolded` without the index on SQLite, which lacks the statistics to choose the order of the list instead."""
 
     def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
         return self.as_sql(compiler, connection, template=f"+{self.template}", **extra)
 
 
-def starts_with(column: str, text: str, folded: type[Folded] = Folded) -> models.Q:
+def starts_with(column: str, text: str, folded: type[CaseFolded] = CaseFolded) -> models.Q:
     """Return the condition that a column starts with a text, case-insensitive."""
     if has_nul(text):
         return models.Q(pk__in=[])

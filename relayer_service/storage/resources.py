@@ -11,7 +11,7 @@ from django.db.models import Case, Q, Value, When
 from django.utils import timezone
 
 MAX_IDENTIFIER_LENGTH = 255
-# Of the Unicode categories Cc and Cs.
+# Characters of the Unicode categories Cc and Cs.
 CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 

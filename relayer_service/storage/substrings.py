@@ -63,7 +63,7 @@ PREPARE = [
 BUILD = [
     # What a trigger wrote in the meantime is newer.
     "INSERT INTO {name} (row_id, text) SELECT {key}, {old} FROM {table} ON CONFLICT DO NOTHING",
-    # One whose build was interrupted.
+    # An interrupted build leaves an invalid index.
     "DROP INDEX CONCURRENTLY IF EXISTS {name}_parts",
     "CREATE INDEX CONCURRENTLY {name}_parts ON {name} USING gin (text {schema}.gin_trgm_ops)",
     # The planner needs to know how often a text occurs.

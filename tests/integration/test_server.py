@@ -14,12 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import redis
 
-from relayer_service import server
 from relayer_service.processes import is_running
 from tests import processes
 from tests.api import WireApi
@@ -176,6 +174,21 @@ def test_a_server_that_is_stopped_while_it_starts_ends_at_once() -> None:
     assert process.wait(20) == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process when its parent exits")
+def test_processes_end_with_a_server_that_is_killed_while_it_starts() -> None:
+    gate, web_end = socket.socketpair()
+    with gate, web_end:
+        env = processes.environment(HOST="127.0.0.1", PORT=str(free_port()), START_GATE=str(web_end.fileno()))
+        process = subprocess.Popen(COMMAND, env=env, cwd=PROJECT, pass_fds=[web_end.fileno()])
+        # From here on its process waits for the gate, before its event loop runs.
+        assert gate.recv(1) == b"."
+        left = list(processes.children(process.pid))
+        process.kill()
+        process.wait()
+    wait_until(lambda: not any(is_running(pid) for pid in left))
+    assert len(left) == 1
+
+
 def test_requests_share_the_connections_to_redis(redis_url: str, token: str) -> None:
     with serving(REDIS_URL=redis_url, WEB_THREADS="2") as (_, port), redis.from_url(redis_url) as client:
         before = client.info("stats")["total_connections_received"]
@@ -197,45 +210,15 @@ def test_a_busy_port_is_one_line() -> None:
     )
 
 
-# Each fails after the next one has started: never the same process twice in a row, which granian itself notices.
-FAILS_AT_IMPORT = """
-import time
-from itertools import count
-from pathlib import Path
-
-for number in count():
-    try:
-        Path(str(number)).touch(exist_ok=False)
-        break
-    except FileExistsError:
-        pass
-while number and not Path(str(number + 1)).exists():
-    time.sleep(0.01)
-raise RuntimeError("broken")
-"""
-
-
-def test_processes_that_keep_failing_at_import_end_the_server(tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text(FAILS_AT_IMPORT)
+def test_an_application_that_cannot_be_imported_fails_at_startup(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("print('importing')\nraise RuntimeError('broken')\n")
     env = processes.environment(PORT=str(free_port()), WEB_PROCESSES="2", PYTHONPATH=f"{PROJECT}:{tmp_path}")
     done = subprocess.run(
-        [*COMMAND, "broken"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+        [*COMMAND, "broken:application"], env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
-    assert done.returncode == 1
-    assert "The web processes keep failing: stopping. See the errors above." in done.stderr.splitlines()
-
-
-def test_failures_that_are_far_apart_do_not_end_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("granian.server.Server._respawn_workers", lambda *_: None)
-    monkeypatch.setattr(server.WebServer, "shutdown", sys.exit)
-    with socket.socket() as listener:
-        web = server.WebServer("unused", listener)
-    web.wrks = [SimpleNamespace(inner=SimpleNamespace(exitcode=1))]
-    for _ in range(2 * server.MAX_FAILED_PROCESSES):
-        web.failed_at -= server.FAILURE_SECONDS + 1
-        web._respawn_workers([0])
-    with pytest.raises(SystemExit):
-        web._respawn_workers([0] * (server.MAX_FAILED_PROCESSES - 1))
+    # Once, before there are processes that would be replaced for ever.
+    assert (done.returncode, done.stdout) == (1, "importing\n")
+    assert done.stderr.splitlines()[-1] == "RuntimeError: broken"
 
 
 def test_a_mistake_in_networks_file_fails_at_startup(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_the_relayers_of_a_filter_are_paused_and_resumed(manager: Api) -> None:
     run_jobs()
     assert (paused(), events("relayer.paused")) == (["r-0", "r-1", "r-2", "r-3"], ["r-0", "r-1", "r-2"])
     job = Job.objects.get()
-    assert (job.state, job.done, job.left_alone) == ("finished", 3, 1)
+    assert (job.state, job.done, job.skipped) == ("finished", 3, 1)
     columns = ("actor_kind", "actor", "actor_key", "request_id", "reason")
     recorded = AuditEntry.objects.filter(object_type="relayer").values_list(*columns)
     assert [*recorded] == [("token", "terraform", token.key, f"job-{job.pk}", "The nodes move.")] * 3

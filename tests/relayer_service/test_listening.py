@@ -2,10 +2,14 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from relayer_service import server
 from tests.servers import PROJECT, free_port
 from tests.settings import SECRETS
 
@@ -23,3 +27,16 @@ def test_the_server_listens_where_a_file_says(tmp_path: Path) -> None:
     env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **SECRETS}
     command = [sys.executable, "-c", program]
     assert subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True).stdout == f"::1 {port}\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels lose the queue")
+def test_a_listener_that_stops_refuses_new_connections_and_keeps_queued_ones() -> None:
+    listener = server.listen("127.0.0.1", free_port())
+    address = listener.getsockname()
+    with listener.dup() as of_a_process, socket.create_connection(address) as queued:
+        server.stop_listening(listener)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address)
+        queued.sendall(b"?")
+        with of_a_process.accept()[0] as accepted:
+            assert accepted.recv(1) == b"?"

@@ -211,14 +211,14 @@ def test_the_list_makes_as_many_queries_for_many_relayers_as_for_few(admin_clien
 
 
 @pytest.mark.parametrize(
-    ("action", "word", "event", "left_alone"),
+    ("action", "word", "event", "skipped"),
     [
         ("pause_selected", "Paused", "relayer.paused", "already paused"),
         ("resume_selected", "Resumed", "relayer.resumed", "not paused"),
     ],
 )
 def test_many_relayers_are_paused_and_resumed_with_events(
-    admin_client: Client, action: str, word: str, event: str, left_alone: str
+    admin_client: Client, action: str, word: str, event: str, skipped: str
 ) -> None:
     paused = action == "pause_selected"
     hook = factories.notification()
@@ -226,7 +226,7 @@ def test_many_relayers_are_paused_and_resumed_with_events(
     chosen.append(factories.relayer(identifier="so already", paused=paused, notification=hook))
     factories.relayer(identifier="not chosen", paused=not paused, notification=hook)
     page = confirm(admin_client, LIST, select(action, *chosen), reason="The vault is moved")
-    assert told(page) == [f"{word}: 2 relayers. Skipped: 1 ({left_alone})."]
+    assert told(page) == [f"{word}: 2 relayers. Skipped: 1 ({skipped})."]
     assert set(Relayer.objects.filter(paused=paused).values_list("identifier", flat=True)) == {
         "one",
         "two",
@@ -251,7 +251,7 @@ def test_many_relayers_are_checked_now(
     assert told(page) == ["Started in the worker: Check 3 relayers now. View its progress."]
     with django_capture_on_commit_callbacks(execute=True):
         run_jobs()
-    assert Job.objects.values("done", "left_alone", "failed").get() == {"done": 2, "left_alone": 1, "failed": 0}
+    assert Job.objects.values("done", "skipped", "failed").get() == {"done": 2, "skipped": 1, "failed": 0}
     due = Relayer.objects.filter(due_at__lte=timezone.now()).values_list("identifier", flat=True)
     assert list(due) == ["one", "two"]
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]

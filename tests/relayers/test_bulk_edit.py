@@ -79,7 +79,7 @@ def test_many_are_changed_after_a_preview_and_recorded(admin_client: Client, nod
     assert node.url not in Job.objects.extra(select={"raw": "parameters"}).values_list("raw", flat=True)[0]
     run_jobs()
     job.refresh_from_db()
-    assert (job.state, job.done, job.failed, job.left_alone, job.parameters) == ("finished", 2, 0, 0, None)
+    assert (job.state, job.done, job.failed, job.skipped, job.parameters) == ("finished", 2, 0, 0, None)
     for relayer, policies in ((one, {**limits, "min_balance": ETHER // 2}), (two, {"min_balance": ETHER // 2})):
         relayer.refresh_from_db()
         assert relayer.custom_rpc_urls == [{"url": node.url, "weight": 100}]
@@ -92,7 +92,7 @@ def test_many_are_changed_after_a_preview_and_recorded(admin_client: Client, nod
         *("edit_relayers", Selection.from_keys([one.pk, two.pk]), "admin"), parameters={"min_balance": "0.5 ETH"}
     )
     run_jobs()
-    assert Job.objects.values_list("done", "left_alone", "failed").first() == (0, 2, 0)
+    assert Job.objects.values_list("done", "skipped", "failed").first() == (0, 2, 0)
     assert len(entries()) == 2
 
 

@@ -13,7 +13,7 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from relayer_service.background.pools import at_once
+from relayer_service.background.pools import map_threads
 from relayer_service.models import PeriodicRun
 from relayer_service.observability import metrics
 from rpc import price_checks, tasks
@@ -304,9 +304,9 @@ def test_every_minute_prices_of_enabled_tokens_are_read_outside_transactions(
 
     def noted(function: Any, items: Any) -> Any:
         inside.append(connection.in_atomic_block)
-        return at_once(function, items)
+        return map_threads(function, items)
 
-    monkeypatch.setattr(price_checks, "at_once", noted)
+    monkeypatch.setattr(price_checks, "map_threads", noted)
     tasks.read_prices.call_local()
     assert inside == [False]
     assert [seen(one)["rate_text"] for one in (token, off)] == ["3000", ""]

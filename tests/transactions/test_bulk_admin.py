@@ -138,7 +138,7 @@ def test_a_job_cancels_what_it_can_and_names_the_rest(
     with django_capture_on_commit_callbacks(execute=True):
         run_jobs()
     job = Job.objects.get()
-    assert (job.state, job.done, job.left_alone, job.failed) == ("finished", 2, 1, 1)
+    assert (job.state, job.done, job.skipped, job.failed) == ("finished", 2, 1, 1)
     assert job.failures == [["tx-8", "It is mined, in block 99."]]
     assert [state(row) for row in (pending, final, submitted, mined)] == [
         *(("canceled", ""), ("failed", ""), ("submitted", "cancel"), ("mined", "")),

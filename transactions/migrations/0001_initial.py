@@ -175,7 +175,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='lane',
-            index=models.Index(relayer_service.storage.prefixes.Folded('address'), models.F('id'), name='lane_address_prefix'),
+            index=models.Index(relayer_service.storage.prefixes.CaseFolded('address'), models.F('id'), name='lane_address_prefix'),
         ),
         migrations.AddConstraint(
             model_name='lane',
@@ -219,11 +219,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='transaction',
-            index=models.Index(relayer_service.storage.prefixes.Folded('identifier'), models.F('sequence'), name='transaction_identifier_prefix'),
+            index=models.Index(relayer_service.storage.prefixes.CaseFolded('identifier'), models.F('sequence'), name='transaction_identifier_prefix'),
         ),
         migrations.AddIndex(
             model_name='transaction',
-            index=models.Index(relayer_service.storage.prefixes.Folded('to'), models.F('sequence'), name='transaction_to_prefix'),
+            index=models.Index(relayer_service.storage.prefixes.CaseFolded('to'), models.F('sequence'), name='transaction_to_prefix'),
         ),
         migrations.AddConstraint(
             model_name='transaction',

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from relayer_service.storage.inserting import Also, insert
+from relayer_service.storage.inserting import SqlFragment, insert
 from relayer_service.storage.updating import update_each
 from spending.models import SpendingLimit
 from transactions.models import Charge, Transaction
@@ -94,10 +94,10 @@ class NewCharges:
         """Return the keys of the limits, and what was counted on them before."""
         return [limit.pk for limit in self._limits], self._seen
 
-    def as_part(self) -> Also:
+    def as_part(self) -> SqlFragment:
         """Return what writes them with the transaction, in one PostgreSQL statement."""
         keys, hours = [limit.pk for limit in self._limits], [json.dumps(limit.hours) for limit in self._limits]
-        return Also(CHARGE, [keys, hours, OPEN_HOUR, keys, self._texts])
+        return SqlFragment(CHARGE, [keys, hours, OPEN_HOUR, keys, self._texts])
 
     def save(self, row: Transaction) -> None:
         """Write them after the transaction."""

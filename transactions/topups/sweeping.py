@@ -16,7 +16,7 @@ from chain.answers import quantity
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from chain.plausibility import is_above
-from relayer_service.background.pools import at_once
+from relayer_service.background.pools import map_threads
 from relayer_service.background.tasks import OutageFilter
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import DatabaseNow, database_now
@@ -55,8 +55,8 @@ def sweep() -> None:
         follow()
         relayers, now = candidates(), database_now()
         release_connection()
-        found = [each for readings in at_once(read, batches(relayers)) for each in readings]
-        decisions = at_once(lambda each: prepare(*each, now), found)
+        found = [each for readings in map_threads(read, batches(relayers)) for each in readings]
+        decisions = map_threads(lambda each: prepare(*each, now), found)
         if decisions:
             step("top_up_read")
         for decision in decisions:

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
 from relayer_service.background.tasks import Worker, prepare_queue, watchdog
-from relayer_service.observability.health import start_metrics_server
+from relayer_service.health.views import start_metrics_server
 
 # New objects until a garbage collection.
 GC_THRESHOLD = 50_000

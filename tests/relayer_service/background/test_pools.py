@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from relayer_service.background import pools
-from relayer_service.background.pools import Pool, at_once
+from relayer_service.background.pools import Pool, map_threads
 from tests.concurrency import PATIENCE_SECONDS
 
 
@@ -24,19 +24,19 @@ def test_results_come_in_the_order_of_the_items() -> None:
         together.wait(PATIENCE_SECONDS)
         return number * number
 
-    assert at_once(square, [3, 1, 2]) == [9, 1, 4]
-    assert at_once(square, []) == []
+    assert map_threads(square, [3, 1, 2]) == [9, 1, 4]
+    assert map_threads(square, []) == []
 
 
 def test_no_more_threads_are_used_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "NODE_THREADS", 2)
-    threads = at_once(lambda _: threading.get_ident(), range(20))
+    threads = map_threads(lambda _: threading.get_ident(), range(20))
     assert len(set(threads)) <= 2
 
 
 def test_what_is_raised_for_one_item_comes_back() -> None:
     with pytest.raises(ZeroDivisionError):
-        at_once(lambda number: 1 // number, [1, 0])
+        map_threads(lambda number: 1 // number, [1, 0])
 
 
 def test_the_metrics_show_the_size_of_a_pool_and_its_threads_in_use() -> None:

@@ -9,6 +9,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from relayer_service.configuration import environment
+from relayer_service.net.addresses import Network
 
 NAME = "A_SETTING"
 KEY_1 = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
@@ -42,7 +43,7 @@ def listing() -> list[str]:
     return environment.listing(NAME, "a")
 
 
-def networks() -> list[environment.Network]:
+def networks() -> list[Network]:
     return environment.networks(NAME, "10.0.0.0/8")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from relayer_service.storage.prefixes import COMPARED, Folded, after, starts_with
+from relayer_service.storage.prefixes import COMPARED, CaseFolded, after, starts_with
 from signers.models import Signer
 
 pytestmark = pytest.mark.django_db
@@ -16,7 +16,7 @@ def make(*identifiers: str) -> None:
 
 
 def found(text: str) -> list[str]:
-    rows = Signer.objects.filter(starts_with("identifier", text)).order_by(Folded("identifier"), "sequence")
+    rows = Signer.objects.filter(starts_with("identifier", text)).order_by(CaseFolded("identifier"), "sequence")
     return list(rows.values_list("identifier", flat=True))
 
 
@@ -49,7 +49,9 @@ def test_nothing_comes_after_the_last_character() -> None:
 
 def test_the_index_finds_and_sorts() -> None:
     make("ab", "cd")
-    plan = plan_of(Signer.objects.filter(starts_with("identifier", "ab")).order_by(Folded("identifier"), "sequence"))
+    plan = plan_of(
+        Signer.objects.filter(starts_with("identifier", "ab")).order_by(CaseFolded("identifier"), "sequence")
+    )
     assert "signer_identifier_prefix" in plan
     assert "Sort" not in plan
     assert "TEMP B-TREE" not in plan

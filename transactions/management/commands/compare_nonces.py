@@ -15,7 +15,7 @@ from chain import nodes
 from chain.answers import Fault, quantity
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
-from relayer_service.background.pools import at_once
+from relayer_service.background.pools import map_threads
 from relayer_service.evm import checksummed
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         # By account: a lane outlives its relayer, and continues with the next one.
         lanes = Lane.objects.values_list("chain_id", "address", "next_nonce")
         next_nonces = {(chain_id, address): next_nonce for chain_id, address, next_nonce in lanes}
-        found = at_once(lambda relayer: compare(relayer, next_nonces), relayers)
+        found = map_threads(lambda relayer: compare(relayer, next_nonces), relayers)
         for each in found:
             self.stdout.write(str(each))
         used = sum(bool(each.used_elsewhere) for each in found)

@@ -105,7 +105,7 @@ def all_migrations() -> frozenset[tuple[str, str]]:
 
 def require_worker() -> None:
     """Require a recent heartbeat, which shows that a worker runs tasks and can write, and no late periodic work."""
-    # By the database's clock, as that of a worker may be wrong.
+    # The database's clock decides, as that of a worker may be wrong.
     rows = PeriodicRun.objects.values_list("name", Now() - F("started_at"), Now() - F("finished_at"))
     ages = {name: (since_start, since_finish) for name, since_start, since_finish in rows}
     _, since_beat = ages.get(HEARTBEAT, (None, None))
@@ -192,7 +192,7 @@ class MetricsView(APIView):
 
 
 class MetricsHandler(BaseHTTPRequestHandler):
-    # In seconds, for clients that send nothing.
+    # A client that sends nothing is closed after so many seconds.
     timeout = 10
 
     def do_GET(self) -> None:  # the name is http.server's

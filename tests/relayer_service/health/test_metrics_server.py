@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from relayer_service.background import tasks
-from relayer_service.observability.health import start_metrics_server
+from relayer_service.health.views import start_metrics_server
 from tests.concurrency import PATIENCE_SECONDS
 from tests.conftest import Log
 from tests.relayer_service.observability.test_metrics import samples
