@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -119,7 +121,9 @@ def prepare(server: str, folder: Path, *, fast: bool) -> Bench:
         connection.execute(f"DROP DATABASE IF EXISTS {TEMPLATE} WITH (FORCE)")
         connection.execute(f"CREATE DATABASE {TEMPLATE}")
     template, sqlite = Database(named(server, TEMPLATE), folder, ""), Database("", folder, "")
-    tokens = [run_apart(["-m", "benchmarks.databases"], each.environment) for each in (template, sqlite)]
+    with ThreadPoolExecutor() as pool:
+        both = [each.environment for each in (template, sqlite)]
+        tokens = list(pool.map(run_apart, repeat(["-m", "benchmarks.databases"]), both))
     migrate = ["-m", "django", "migrate", "--run-syncdb", "--verbosity=0"]
     run_apart(migrate, template.environment | {"DJANGO_SETTINGS_MODULE": STOCK_SETTINGS})
     with template.connect() as connection:

@@ -6,7 +6,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
-from rest_framework.mixins import RetrieveModelMixin
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -31,8 +31,7 @@ from relayer_service.api import idempotency, jobs
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.api.filters import begins, narrow
-from relayer_service.api.lists import ListMixin
-from relayer_service.api.pagination import CursorPageRequest
+from relayer_service.api.pagination import CursorPagination
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.audit.recording import acted, deleted, record
 from relayer_service.storage.newest import newest_with
@@ -44,7 +43,7 @@ NOT_FOUND_IN_CONTRACT = "Notification not found"
 DELIVERY_NOT_FOUND = "Delivery with ID {} not found"
 
 
-class DeliveryPage(CursorPageRequest):
+class DeliveryPagination(CursorPagination):
     columns = ("created_at", "id")
 
 
@@ -61,7 +60,7 @@ class DeliveryPage(CursorPageRequest):
     destroy=extend_schema(operation_id="delete_notification", summary="Delete a notification"),
 )
 class NotificationViewSet(
-    ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
+    ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
 ):
     """Webhooks, and their deliveries."""
 
@@ -122,14 +121,12 @@ class NotificationViewSet(
         detail=True,
         serializer_class=DeliverySerializer,
         list_filters=DELIVERY_FILTERS,
-        pagination_class=DeliveryPage,
+        pagination_class=DeliveryPagination,
     )
-    def deliveries(self, request: Request, **kwargs: Any) -> HttpResponse:
+    def deliveries(self, request: Request, **kwargs: Any) -> Response:
         """Return the deliveries, newest first."""
         order = ("-notification_id", "-created_at", "-id")
-        return self.growing_list_response(
-            newest_with(Delivery.objects.all(), "notification_id", self.get_object().pk, *order)
-        )
+        return self.paginated(newest_with(Delivery.objects.all(), "notification_id", self.get_object().pk, *order))
 
     # As all IDs of deliveries begin: `deliveries/replay` is another path.
     @extend_schema(operation_id="get_delivery", summary="Get a delivery", **schema.DELIVERY)

@@ -313,7 +313,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["relayer_service.api.renderers.EnvelopeRenderer"],
     "DEFAULT_PARSER_CLASSES": ["relayer_service.api.parsers.StrictJSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relayer_service.api.renderers.JSONNegotiation",
-    "DEFAULT_PAGINATION_CLASS": "relayer_service.api.pagination.PageRequest",
+    "DEFAULT_PAGINATION_CLASS": "relayer_service.api.pagination.TablePagination",
     "DEFAULT_FILTER_BACKENDS": ["relayer_service.api.filters.ListFilters"],
     "DEFAULT_SCHEMA_CLASS": "relayer_service.api.openapi.ApiSchema",
     "EXCEPTION_HANDLER": "relayer_service.api.exceptions.handle",

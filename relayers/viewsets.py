@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
-from rest_framework.mixins import RetrieveModelMixin
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -17,11 +17,11 @@ from chain.answers import quantity
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from chain.networks import networks, resolve_alias
-from relayer_service.api import envelope, idempotency, jobs
+from relayer_service.api import idempotency, jobs
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
 from relayer_service.api.filters import narrow
-from relayer_service.api.lists import ListMixin
+from relayer_service.api.pagination import PagePagination
 from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.background.shares import waiting_for_others
@@ -56,7 +56,9 @@ UNREADABLE_URLS = "The URLs of the relayer's nodes cannot be decrypted."
     partial_update=extend_schema(operation_id="update_relayer", summary="Update a relayer", **schema.UPDATE_RELAYER),
     destroy=extend_schema(operation_id="delete_relayer", summary="Delete a relayer"),
 )
-class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet):
+class RelayerViewSet(
+    ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
+):
     """List relayers."""
 
     queryset = Relayer.objects.all()
@@ -181,11 +183,12 @@ def read_balance(relayer: Relayer) -> int:
     list=extend_schema(operation_id="list_networks", summary="List networks", **schema.LIST_NETWORKS),
     retrieve=extend_schema(operation_id="get_network", summary="Get a network", examples=[schema.NETWORK_EXAMPLE]),
 )
-class NetworkViewSet(ResourceViewSet):
+class NetworkViewSet(ListModelMixin, ResourceViewSet):
     """The networks that the service defines, by the ID `type:name`."""
 
     lookup_url_kwarg = "network_id"
     serializer_class = NetworkSerializer
+    pagination_class = PagePagination
     action_extensions = {"list": "lifecycle", "retrieve": "lifecycle"}
     action_scopes = {"list": "read", "retrieve": "read"}
     not_found_message = "Network with ID {} not found"
@@ -195,11 +198,9 @@ class NetworkViewSet(ResourceViewSet):
     def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         raise MethodNotAllowed(request.method, UNCHANGEABLE_NETWORK)
 
-    def list(self, request: Request) -> Response:
-        page, beginning = self.get_page_request(), request.query_params.get("q", "").lower()
-        known = [network for network in networks().values() if network.name.startswith(beginning)]
-        shown = [NetworkSerializer(network).data for network in known[page.offset : page.offset + page.per_page]]
-        return Response(envelope.Page(shown, page.logs, page.pagination(len(known))))
+    def get_queryset(self) -> Any:
+        beginning = self.request.query_params.get("q", "").lower()
+        return [network for network in networks().values() if network.name.startswith(beginning)]
 
     def retrieve(self, request: Request, network_id: str) -> Response:
         network_type, _, name = network_id.removesuffix("/").partition(":")

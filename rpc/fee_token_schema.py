@@ -26,7 +26,11 @@ EXAMPLE = OpenApiExample(
     },
     response_only=True,
 )
-LIST: dict[str, Any] = {"responses": {200: FeeTokenSerializer(many=True)}, "examples": [EXAMPLE]}
+LIST: dict[str, Any] = {
+    "description": "Return the fee tokens by network and symbol. Requires the scope `read`.",
+    "responses": {200: FeeTokenSerializer(many=True)},
+    "examples": [EXAMPLE],
+}
 GET: dict[str, Any] = {"examples": [EXAMPLE]}
 CREATE: dict[str, Any] = {
     "request": CreateFeeTokenSerializer,

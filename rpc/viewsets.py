@@ -6,16 +6,15 @@ from django.conf import settings
 from django.db import IntegrityError
 from django.db.models import CharField, QuerySet, Value
 from django.db.models.functions import Concat
-from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
-from rest_framework.mixins import RetrieveModelMixin
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from relayer_service.api import envelope
 from relayer_service.api.exceptions import Conflict
 from relayer_service.api.filters import begins
+from relayer_service.api.pagination import PagePagination
 from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
@@ -75,12 +74,15 @@ class RpcViewSet(ResourceViewSet):
     ),
     destroy=extend_schema(operation_id="delete_fee_token", summary="Delete a fee token"),
 )
-class FeeTokenViewSet(CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet):
+class FeeTokenViewSet(
+    ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
+):
     """The tokens that fees can be quoted in, by the ID `network:symbol`."""
 
     queryset = FeeToken.objects.all()
     lookup_url_kwarg = "fee_token_id"
     serializer_class = FeeTokenSerializer
+    pagination_class = PagePagination
     request_serializer_classes = {"create": CreateFeeTokenSerializer, "partial_update": UpdateFeeTokenSerializer}
     action_extensions = dict.fromkeys(("list", "create", "retrieve", "partial_update", "destroy"), "lifecycle")
     action_scopes = {
@@ -102,12 +104,6 @@ class FeeTokenViewSet(CreateMixin, RetrieveModelMixin, PartialUpdateMixin, Destr
     def get_queryset(self) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset().annotate(identifier=IDENTIFIER).prefetch_related("sources")
         return rows
-
-    def list(self, request: Request) -> HttpResponse:
-        """Return the fee tokens by network and symbol."""
-        rows, page = self.filter_queryset(self.get_queryset()), self.get_page_request()
-        shown = FeeTokenSerializer(rows[page.offset : page.offset + page.per_page], many=True).data
-        return self.rendered(envelope.Page(shown, page.logs, page.pagination(rows.count())))
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Change the fields that are sent; omitted fields stay, and `sources` are replaced whole."""

@@ -3,14 +3,13 @@ from typing import Any
 from django.conf import settings
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.exceptions import ParseError
-from rest_framework.mixins import RetrieveModelMixin
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.filters import begins
-from relayer_service.api.lists import ListMixin
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, ResourceViewSet
 from signers.models import Signer
 from signers.schema import CHANGE_SIGNER, CREATE_SIGNER, SIGNER_EXAMPLE
@@ -29,7 +28,7 @@ UNCHANGEABLE = "a signer cannot be changed: create another one, assign it to the
     ),
     destroy=extend_schema(operation_id="delete_signer", summary="Delete a signer"),
 )
-class SignerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, DestroyMixin, ResourceViewSet):
+class SignerViewSet(ListModelMixin, CreateMixin, RetrieveModelMixin, DestroyMixin, ResourceViewSet):
     """Create, list, get and delete signers."""
 
     queryset = Signer.objects.all()

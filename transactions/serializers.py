@@ -23,6 +23,7 @@ from relayer_service.api.serializers import (
     TimestampField,
 )
 from relayers.signatures.serializers import SignatureSerializer
+from transactions.list_payloads import TransactionPageSerializer
 from transactions.models import Status, Transaction
 
 MAX_WEI = 2**256 - 1
@@ -210,6 +211,9 @@ def price_conflicts(values: dict[str, Any]) -> dict[str, list[str]]:
 
 class TransactionSerializer(serializers.Serializer[Any]):
     """A transaction. Amounts are in wei; fields without a value are null. For the OpenAPI document only."""
+
+    class Meta:
+        list_serializer_class = TransactionPageSerializer
 
     id = StringField()
     relayer_id = StringField()

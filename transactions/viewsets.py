@@ -4,25 +4,22 @@ from typing import Any, NamedTuple
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce, Left, Right
 from django.db.models.lookups import In
-from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from relayer_service.api import envelope, idempotency
+from relayer_service.api import idempotency
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Forbidden, NotFound
-from relayer_service.api.lists import count_up_to_cap
-from relayer_service.api.pagination import CursorPageRequest
 from relayer_service.api.throttling import SendRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
 from relayers.models import NOT_FOUND, Relayer, find_relayer
 from transactions import accepting, actions, dry_run, queues, quotas, schema
 from transactions.list_filters import LIST_FILTERS
-from transactions.list_payloads import MAX_LISTED_DATA, drop_large, fetch_large
+from transactions.list_payloads import TransactionPagination
 from transactions.models import Transaction
 from transactions.reasons import RELAYER_COLUMNS, Position, positions, status_reason
 from transactions.representation import TransactionData, transaction_data
@@ -49,10 +46,6 @@ NO_SPONSORING = "Sponsored transactions are not supported: send a transaction, o
 
 class RelayerInPath(NamedTuple):
     identifier: str
-
-
-class TransactionPage(CursorPageRequest):
-    columns = ("sequence",)
 
 
 class TransactionViewSet(ResourceViewSet):
@@ -104,23 +97,17 @@ class TransactionViewSet(ResourceViewSet):
         return [SendRateThrottle()] if self.action in SEND_ACTIONS else []
 
     @extend_schema(operation_id="list_transactions", summary="List the transactions of a relayer", **schema.LIST)
-    @action(detail=True, list_filters=LIST_FILTERS, pagination_class=TransactionPage)
-    def transactions(self, request: Request, relayer_id: str) -> HttpResponse:
+    @action(detail=True, list_filters=LIST_FILTERS, pagination_class=TransactionPagination)
+    def transactions(self, request: Request, relayer_id: str) -> Response:
         """Return the transactions, newest first."""
-        relayer = self._readable_relayer(relayer_id)
-        rows = newest_with(self.filter_queryset(self.get_queryset()), "relayer_id", relayer.pk)
-        page = self.get_page_request()
-        total = count_up_to_cap(rows, page)
-        found, has_more = page.read(rows, lambda part: [_listed(row, relayer) for row in fetch_large(part)])
-        place = positions([row for row, _ in found])
-        for row, each in found:
-            each["status_reason"] = status_reason(row, row.lane, place.get(row.pk)) or None
-        shown, last = [each for _, each in found], [found[-1][0].sequence] if has_more else None
-        return self.rendered(envelope.Page(shown, page.logs, page.pagination(total, last)), _generation(relayer))
+        self.relayer = self._readable_relayer(relayer_id)
+        response = self.paginated(newest_with(self.get_queryset(), "relayer_id", self.relayer.pk))
+        response.headers[GENERATION] = _generation(self.relayer)[GENERATION]
+        return response
 
     @extend_schema(operation_id="send_transaction", summary="Send a transaction", **schema.SEND)
     @transactions.mapping.post
-    def send(self, request: Request, relayer_id: str) -> HttpResponse:
+    def send(self, request: Request, relayer_id: str) -> Response:
         """Accept a transaction; it is signed and broadcast in the background."""
         # Before the relayer is read: the answer does not disclose whether it exists.
         self.check_object_permissions(request, RelayerInPath(relayer_id))
@@ -131,7 +118,7 @@ class TransactionViewSet(ResourceViewSet):
         if _is_dry_run(request):
             policy = _spending_policy(request)
             found = dry_run.dry_run(relayer_id, serializer.validated_data, policy, token.family_key)
-            return self.rendered(dry_run.representation(found))
+            return Response(dry_run.representation(found))
         digest = idempotency.body_digest(request.data) if key else ""
         who = (token.pk, token.spending_id, token.family_key)
         asked = accepting.Request(relayer_id, serializer.validated_data, str(token), key, digest, *who)
@@ -140,7 +127,7 @@ class TransactionViewSet(ResourceViewSet):
         place = positions([row]).get(row.pk) if queued is None else Position(queued + 1, queued + 1)
         assert row.relayer is not None
         headers = {GENERATION: str(accepted.generation)} | (idempotency.REPLAYED if accepted.is_replay else {})
-        return self.rendered(_shown(row, row.relayer, place), headers)
+        return Response(_shown(row, row.relayer, place), headers=headers)
 
     # Only a UUID: an ID of a relayer may end in `/transactions`, and other paths follow it.
     @extend_schema(operation_id="get_transaction", summary="Get a transaction", **schema.GET)
@@ -309,15 +296,6 @@ def _spending_policy(request: Request) -> int | None:
     token: Any = request.auth
     policy: int | None = token.read_spending_id()
     return policy
-
-
-def _listed(row: Transaction, relayer: Relayer) -> tuple[Transaction, TransactionData]:
-    """Return a row without its large columns, and how a list shows it, but for the reason of its status."""
-    row.relayer = relayer
-    shown = transaction_data(row, "", relayer.identifier, row.lane.address)
-    if shown["data_size"] > MAX_LISTED_DATA:
-        shown["data"] = None
-    return drop_large(row), shown
 
 
 def _shown(row: Transaction, relayer: Relayer, position: Position | None) -> TransactionData:

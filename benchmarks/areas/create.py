@@ -1,20 +1,20 @@
-"""Creates: a signer, against the plain way and the limit."""
+"""Creates: a signer, against the plain way and the limit. A fast look has its list too, for `.ci/run`."""
 
 import json
 
 from benchmarks import comparison, fill
+from benchmarks.areas import lists
 from benchmarks.databases import Bench, Database
 from benchmarks.report import Failed, Row
 from benchmarks.resources import SIGNERS
 from benchmarks.targets import GRANIAN, GUNICORN, LIMIT, SERVICE, TARGETS, Server, serving
 
-ROWS = 1_000
-
 
 def measure(bench: Bench) -> list[Row]:
     with bench.postgresql() as database:
-        fill.fill(database, ROWS, stock=True)
+        fill.fill(database, lists.SMALL, stock=True)
         with serving({target: (database, target) for target in TARGETS}) as servers:
+            listed = lists.beside_controls(SIGNERS, servers, fast=True) if bench.fast else []
             compare_answers(servers, database)
             found = comparison.rates(
                 servers,
@@ -22,7 +22,7 @@ def measure(bench: Bench) -> list[Row]:
                 fast=bench.fast,
                 after_turn=lambda: remove_new(database),
             )
-    return comparison.rows("signers: create", found, stock=1.8, goal=2.2)
+    return [*comparison.rows("signers: create", found, stock=1.8, goal=2.2), *listed]
 
 
 def remove_new(database: Database) -> None:

@@ -1,16 +1,11 @@
-"""Lists of resources, and the SQL of a page."""
+"""The SQL of a page and its total."""
 
 from typing import Any
 
 from django.db import connection
 from django.db.models import BooleanField, Model, QuerySet
 from django.db.models.expressions import RawSQL
-from django.http import HttpResponse
-from rest_framework.request import Request
 
-from relayer_service.api import envelope
-from relayer_service.api.pagination import CursorPageRequest, PageRequest
-from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.counting import BUCKET_ROWS, PART_ROWS, PARTS
 
 # The exact total of a table that `storage/counting.py` counts, and the rows of a page, at any size. Takes the offset
@@ -57,79 +52,32 @@ PageRows = tuple[int, list[tuple[Any, ...]]]
 _statements: dict[tuple[type[Model], tuple[str, ...], str, int], str] = {}
 
 
-class ListMixin(ResourceViewSet):
-    """Lists a resource, from the query parameters to the bytes of a page.
-
-    REST framework's `ListModelMixin`, `ListSerializer` and `Response` are bypassed, as they take several times as
-    long: they create a model instance and run all fields for every row, copy the fields for every request, and a
-    `Response` keeps its rows until the garbage collector runs. Here rows are tuples, which come with their total from
-    one statement that the ORM compiles once per list; a function that the serializer prepares once
-    (`ResourceSerializer.writer`) converts each row; and the page is rendered at once.
-
-    To follow a request, set a breakpoint in `list_response`: it has the queryset, the page, the rows and the bytes.
-    """
-
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
-        return self.list_response(self.get_queryset())
-
-    def list_response(self, queryset: QuerySet[Any]) -> HttpResponse:
-        queryset = self.filter_queryset(queryset)
-        page = self.get_page_request()
-        serializer_class: Any = self.get_serializer_class()
-        read = self.filtered_page if queryset.query.where else self.table_page
-        total, rows = read(queryset, serializer_class.columns(), page.offset, page.per_page)
-        if queryset.query.where:
-            total = capped(total, page)
-        shown = [*map(serializer_class.writer(), rows)]
-        return self.rendered(envelope.Page(shown, page.logs, page.pagination(total)))
-
-    def growing_list_response(self, queryset: QuerySet[Any]) -> HttpResponse:
-        """Return a page of a list that grows while it is read; `pagination_class` is a `CursorPageRequest`."""
-        queryset = self.filter_queryset(queryset)
-        page: CursorPageRequest = self.get_page_request()
-        serializer_class: Any = self.get_serializer_class()
-        total = count_up_to_cap(queryset, page)
-        # The position of a row comes after its columns.
-        columns = (*serializer_class.columns(), *page.columns)
-        rows, has_more = page.read(queryset.values_list(*columns)) if total != 0 else ([], False)
-        last = rows[-1][-len(page.columns) :] if has_more else None
-        shown = [*map(serializer_class.writer(), rows)]
-        return self.rendered(envelope.Page(shown, page.logs, page.pagination(total, last)))
-
-    @staticmethod
-    def table_page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: int) -> PageRows:
-        """Return the number of rows of a whole table, and a page of them in the order of creation."""
-        assert not queryset.query.where, "the total counts the whole table"
-        key = queryset.model, columns, connection.vendor, limit
-        statement = _statements.get(key) or _statements.setdefault(key, _compile(queryset, columns, limit))
-        with connection.cursor() as cursor:
-            cursor.execute(statement, [offset, offset, offset])
-            found = cursor.fetchall()
-        # An empty page is one row with the total alone.
-        return found[0][0], [row[2:] for row in found if row[1] is not None]
-
-    @staticmethod
-    def filtered_page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: int) -> PageRows:
-        """Return the number of rows that match, at most `MAX_COUNTED` + 1, and a page of them."""
-        total = queryset.order_by()[: MAX_COUNTED + 1].count()
-        if not total or not limit:
-            return total, []
-        sql, parameters = queryset.values_list(*columns)[offset : offset + limit].query.sql_with_params()
-        with connection.cursor() as cursor:
-            cursor.execute(sql, parameters)
-            return total, cursor.fetchall()
+def table_page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: int) -> PageRows:
+    """Return the number of rows of a whole table, and a page of them in the order of creation."""
+    assert not queryset.query.where, "the total counts the whole table"
+    key = queryset.model, columns, connection.vendor, limit
+    statement = _statements.get(key) or _statements.setdefault(key, _compile(queryset, columns, limit))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [offset, offset, offset])
+        found = cursor.fetchall()
+    # An empty page is one row with the total alone.
+    return found[0][0], [row[2:] for row in found if row[1] is not None]
 
 
-def count_up_to_cap(queryset: QuerySet[Any], page: CursorPageRequest) -> int | None:
-    """Return the total of a growing list, capped; None if the request has a cursor, which needs none."""
-    return None if page.position is not None else capped(queryset.order_by()[: MAX_COUNTED + 1].count(), page)
+def filtered_page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: int) -> PageRows:
+    """Return the number of rows that match, at most `MAX_COUNTED` + 1, and a page of them."""
+    total = count_up_to_cap(queryset)
+    if not total or not limit:
+        return total, []
+    sql, parameters = queryset.values_list(*columns)[offset : offset + limit].query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return total, cursor.fetchall()
 
 
-def capped(total: int, page: PageRequest) -> int:
-    """Return a total of at most `MAX_COUNTED`, with a note in the response if there are more."""
-    if total > MAX_COUNTED:
-        page.logs.append(f"total_items is capped: there are more than {MAX_COUNTED}")
-    return min(total, MAX_COUNTED)
+def count_up_to_cap(queryset: QuerySet[Any]) -> int:
+    """Return the number of rows that match, at most `MAX_COUNTED` + 1."""
+    return queryset.order_by()[: MAX_COUNTED + 1].count()
 
 
 def _compile(queryset: QuerySet[Any], columns: tuple[str, ...], limit: int) -> str:

@@ -24,12 +24,32 @@ AS_STORED = {
 }
 
 
+class PageSerializer(serializers.ListSerializer[Any]):
+    """The rows of a page in responses: instances, or rows of the `columns` of a `ResourceSerializer`."""
+
+    child: Any
+
+    def to_representation(self, data: Any) -> list[Any]:
+        write = self.child.writer()
+        return [write(row) if isinstance(row, tuple) else self.child.to_representation(row) for row in data]
+
+    @property
+    def data(self) -> Any:
+        # Not kept, as `ListSerializer` does: it and its child refer to each other.
+        return self.to_representation(self.instance)
+
+
 class ResourceSerializer(serializers.Serializer[Any]):
     """A resource in responses, from an instance of its model or from a row of `columns`.
 
     A nested serializer shows the JSON of one column, or with `source="*"` an object of several columns. Empty fields
     that are not required are omitted.
     """
+
+    @classmethod
+    def many_init(cls, *args: Any, **kwargs: Any) -> PageSerializer:
+        kwargs["child"] = cls()
+        return PageSerializer(*args, **kwargs)
 
     @classmethod
     @cache

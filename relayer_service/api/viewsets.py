@@ -1,7 +1,6 @@
 """The base class of viewsets, and a mixin for each action."""
 
 from http import HTTPStatus
-from itertools import islice
 from typing import Any, ClassVar
 
 from django.db import IntegrityError, connection, transaction
@@ -15,11 +14,10 @@ from rest_framework.viewsets import GenericViewSet
 
 from relayer_service.api import envelope, idempotency
 from relayer_service.api.error_codes import ErrorCode
-from relayer_service.api.exceptions import MAX_FAULTS, Conflict, NotFound, UnknownPath, is_of_extension
-from relayer_service.api.filters import ListFilter, ListFilters
-from relayer_service.api.pagination import PageRequest
+from relayer_service.api.exceptions import Conflict, NotFound, UnknownPath, is_of_extension
+from relayer_service.api.filters import ListFilter
+from relayer_service.api.pagination import IGNORED_BODY
 from relayer_service.api.parsers import MergePatchParser
-from relayer_service.api.serializers import shown_name
 from relayer_service.api.throttling import ChangeRateThrottle
 from relayer_service.audit.recording import deleted, record
 from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH
@@ -30,8 +28,6 @@ PARTS_BEFORE_ID = 4
 NO_BODY = {None, "", "0"}
 # A page with the largest possible rows would have tens of megabytes.
 MAX_PAGE_BYTES = 8 * 2**20
-IGNORED_BODY = "the body was ignored: this operation accepts none"
-IGNORED_PARAMETER = "{}: unknown query parameter, ignored"
 
 
 class ResourceViewSet(GenericViewSet[Any]):
@@ -95,35 +91,28 @@ class ResourceViewSet(GenericViewSet[Any]):
         return super().http_method_not_allowed(request, *args, **kwargs)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """Add an ignored body to the logs of a response; a page has its own."""
-        if isinstance(response, Response) and not isinstance(response.data, envelope.Page) and self.has_ignored_body:
+        """Add an ignored body to the logs of a response; render a page, which has its own, at once."""
+        is_page = isinstance(getattr(response, "data", None), envelope.Page)
+        if isinstance(response, Response) and not is_page and self.has_ignored_body:
             response.data = envelope.with_logs(response.data, [IGNORED_BODY])
-        return super().finalize_response(request, response, *args, **kwargs)
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if not is_page:
+            return response
+        if len(response.render().content) > MAX_PAGE_BYTES:
+            fault = ValidationError({"per_page": [f"the page has more than {MAX_PAGE_BYTES} bytes: lower per_page"]})
+            return self.finalize_response(request, self.handle_exception(fault), *args, **kwargs)
+        # A response refers to itself: its rows would stay in memory until the garbage collector runs.
+        response.data = None
+        return response
 
     @property
     def has_ignored_body(self) -> bool:
         return self.request.META.get("CONTENT_LENGTH") not in NO_BODY and self.request.method in {"GET", "DELETE"}
 
-    def get_page_request(self) -> Any:
-        """Return the requested page of a list; its logs have what is ignored of the request."""
-        query = self.request.query_params
-        page_class: Any = self.pagination_class
-        page: PageRequest = page_class.from_request(query, self.request.path_info)
-        if query:
-            known = {*page.parameters, *ListFilters.enabled(self), *self.query_parameters}
-            unknown = islice((name for name in query if name not in known), MAX_FAULTS)
-            page.logs += [IGNORED_PARAMETER.format(shown_name(name)) for name in unknown]
-        if self.has_ignored_body:
-            page.logs.append(IGNORED_BODY)
-        return page
-
-    def rendered(self, data: Any, headers: dict[str, str] | None = None) -> HttpResponse:
-        """Return a response that is rendered at once; raise `ValidationError` for a page that is too large."""
-        renderer = self.request.accepted_renderer
-        content = renderer.render(data)
-        if isinstance(data, envelope.Page) and len(content) > MAX_PAGE_BYTES:
-            raise ValidationError({"per_page": [f"the page has more than {MAX_PAGE_BYTES} bytes: lower per_page"]})
-        return HttpResponse(content, content_type=renderer.media_type, headers=headers)
+    def paginated(self, queryset: QuerySet[Any]) -> Response:
+        """Return a page of rows that belong to a resource, as `ListModelMixin.list` does of resources."""
+        page = self.paginate_queryset(self.filter_queryset(queryset))
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     def get_parsers(self) -> list[Any]:
         # There is no action yet, and no request while the OpenAPI document is generated.

@@ -2,21 +2,20 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
-from rest_framework.mixins import DestroyModelMixin
+from rest_framework.mixins import DestroyModelMixin, ListModelMixin
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from relayer_service.api.filters import equals
-from relayer_service.api.lists import ListMixin
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, ResourceViewSet
 from tests.sample.models import Item
 from tests.sample.serializers import CreateItemSerializer, ItemSerializer, PolishSerializer
 
 
-class ItemViewSet(ListMixin, CreateMixin, DestroyModelMixin, ResourceViewSet):
+class ItemViewSet(ListModelMixin, CreateMixin, DestroyModelMixin, ResourceViewSet):
     """List and create items."""
 
     queryset = Item.objects.all()

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from relayer_service.api.lists import ListMixin
+from relayer_service.api import lists
 from relayer_service.api.representation import ResourceSerializer
 from relayer_service.api.serializers import BooleanField, IntegerField, StrictSerializer, StringField
 from relayers.models import Relayer
@@ -129,7 +129,7 @@ def test_a_relayer_is_shown_alike_alone_and_on_a_page(is_full: bool) -> None:
             "disabled_reason_details": "No node answered.",
         }
     relayer = factories.relayer(**changes)
-    _, (row,) = ListMixin.table_page(Relayer.objects.all(), RelayerSerializer.columns(), 0, 10)
+    _, (row,) = lists.table_page(Relayer.objects.all(), RelayerSerializer.columns(), 0, 10)
     listed = RelayerSerializer.writer()(row)
     assert orjson.loads(written(listed)) == orjson.loads(written(RelayerSerializer(relayer).data))
 
@@ -137,4 +137,4 @@ def test_a_relayer_is_shown_alike_alone_and_on_a_page(is_full: bool) -> None:
 @pytest.mark.django_db
 def test_a_page_is_one_of_the_whole_table() -> None:
     with pytest.raises(AssertionError, match="the total counts the whole table"):
-        ListMixin.table_page(Relayer.objects.filter(paused=True), ("identifier",), 0, 10)
+        lists.table_page(Relayer.objects.filter(paused=True), ("identifier",), 0, 10)

@@ -11,7 +11,7 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import connection, connections, transaction
 
-from relayer_service.api.lists import ListMixin
+from relayer_service.api import lists
 from relayer_service.models import RowDelta
 from relayer_service.storage import counting
 from relayer_service.storage.resources import Resource
@@ -27,7 +27,7 @@ def make(count: int, prefix: str = "s") -> None:
 
 
 def total() -> int:
-    return ListMixin.table_page(Signer.objects.all(), ("identifier",), 0, 0)[0]
+    return lists.table_page(Signer.objects.all(), ("identifier",), 0, 0)[0]
 
 
 @pytest.mark.django_db
@@ -104,7 +104,7 @@ def test_every_page_of_a_list_with_many_buckets_and_holes_is_right() -> None:
     for per_page in (1, 7, 100, 1000):
         seen: list[str] = []
         for offset in range(0, len(expected) + 2 * per_page, per_page):
-            count, rows = ListMixin.table_page(Signer.objects.all(), ("identifier",), offset, per_page)
+            count, rows = lists.table_page(Signer.objects.all(), ("identifier",), offset, per_page)
             assert count == len(expected)
             seen += [row[0] for row in rows]
         assert seen == expected
