@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db import transaction
-
 from transactions import routing
 from transactions.lanes.drafting import is_expiring
 from transactions.lanes.monitoring import is_review_due
@@ -40,8 +38,7 @@ def select(work: Work, reviewed: list[Transaction]) -> tuple[list[int], list[Tra
 
     What drafting needs of these rows and of the reviewed ones is read, too.
     """
-    with transaction.atomic():
-        unused = holds.noops_due(work.lane)
+    unused = holds.noops_due(work.lane)
     planned, waits = plannable(work)
     if reviewed or planned:
         load_attempts(work, reviewed)
