@@ -563,8 +563,8 @@ MUTATIONS: dict[int, Mutation] = {
     75: Mutation(
         "A paused relayer gets new nonces.",
         "transactions/lanes/work.py",
-        "is_enabled = not self.relayer.paused and not self.relayer.system_disabled",
-        "is_enabled = not self.relayer.system_disabled",
+        "is_enabled = not self.relayer.paused and not self.relayer.health.system_disabled",
+        "is_enabled = not self.relayer.health.system_disabled",
         ("tests/transactions/test_turns.py",),
     ),
     76: Mutation(
