@@ -57,6 +57,13 @@ FALLBACK_BLOCKS = "Blocks without being mined after which private transactions g
 NETWORK_FIELDS = {"network", "chain_id", "custom_rpc_urls"}
 
 
+class HealthFlagField(BooleanField):
+    """A flag of a relayer's health, which may have no row yet."""
+
+    def to_representation(self, value: bool | None) -> bool:
+        return bool(value)
+
+
 class DisabledReasonSerializer(ResourceSerializer):
     """Why the health check disabled a relayer."""
 
@@ -131,7 +138,9 @@ class RelayerSerializer(ResourceSerializer):
         source="notification.identifier", required=False, help_text="The notification that its events are sent to."
     )
     paused = BooleanField(help_text="Set by staff.")
-    system_disabled = BooleanField(source="health.system_disabled", help_text="Set and cleared by the health check.")
+    system_disabled = HealthFlagField(
+        source="health.system_disabled", help_text="Set and cleared by the health check."
+    )
     disabled_reason = DisabledReasonSerializer(source="*", required=False)
     custom_rpc_urls = MaskedRpcUrlSerializer(source="masked_rpc_urls", many=True, required=False)
     policies = EvmPolicies(required=False)

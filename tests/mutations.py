@@ -196,7 +196,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     23: Mutation(
         "The list of relayers shows the keys in RPC URLs.",
-        "relayers/models.py",
+        "relayers/models/relayers.py",
         '"url": mask(entry["url"])} for entry in rpc_urls]',
         '"url": entry["url"]} for entry in rpc_urls]',
         ("tests/relayers/test_rpc_urls.py", "tests/contract/test_relayers.py"),

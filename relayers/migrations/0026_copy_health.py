@@ -28,7 +28,9 @@ UPDATE relayers_relayerhealth SET lease = NULL, network = NEW.network, due_at = 
 WHERE relayer_id = NEW.sequence;
 """
 COPY = """
-UPDATE relayers_relayer SET lease = NULL, due_at = NEW.due_at, {copied} WHERE sequence = NEW.relayer_id;
+UPDATE relayers_relayer SET
+lease = NULL, due_at = CASE WHEN NEW.checked_at {differs} OLD.checked_at THEN due_at ELSE NEW.due_at END, {copied}
+WHERE sequence = NEW.relayer_id;
 """
 DELETE = """
 DELETE FROM relayers_relayerhealth WHERE relayer_id = OLD.sequence;
