@@ -24,7 +24,8 @@ INSERT INTO relayers_relayerhealth (relayer_id, due_at, network, {columns})
 VALUES (NEW.sequence, NEW.due_at, NEW.network, {new_columns}) ON CONFLICT (relayer_id) DO NOTHING;
 """
 UPDATE = """
-UPDATE relayers_relayerhealth SET lease = NULL, network = NEW.network, due_at = {earlier}(due_at, NEW.due_at), {changed}
+UPDATE relayers_relayerhealth SET lease = NULL, network = NEW.network,
+due_at = CASE WHEN NEW.due_at {differs} OLD.due_at THEN {earlier}(due_at, NEW.due_at) ELSE due_at END, {changed}
 WHERE relayer_id = NEW.sequence;
 """
 COPY = """

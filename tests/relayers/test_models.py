@@ -31,4 +31,4 @@ def test_a_relayer_without_a_row_of_its_health_is_like_a_new_one(api: Api) -> No
     assert read_relayer("relayer-1")[0].health.system_disabled is False
     # Whoever changes it adds the row.
     RelayerHealth.objects.check_again([relayer.pk])
-    assert RelayerHealth.objects.get().due_at <= database_now()
+    assert RelayerHealth.objects.filter(due_at__lte=database_now()).exists()

@@ -187,7 +187,7 @@ def test_a_state_that_this_release_finds_is_read_by_the_last_one_and_ends_its_ch
     assert both.of_old("before", *columns) == (LEASE, 7, "5", AT, False)
     both.new.filter(relayer__identifier="before").update(**checked | {"checked_at": LATER}, **DISABLED)
     assert both.of_old("before", *columns) == (None, 9, "6", LATER, True)
-    assert both.of_new("before", "nonce", "system_disabled", "checked_at") == (9, True, LATER)
+    assert both.of_new("before", "nonce", "system_disabled", "checked_at", "due_at") == (9, True, LATER, LATER)
     assert both.of_old("after", "lease", "system_disabled") == (LEASE, False)
 
 
