@@ -28,6 +28,8 @@ ACCOUNT_COLUMNS = {"network", "chain_id", "address"}
 ACTIVE = "active"
 # Problems of a relayer, the worst first; it can have several. What staff set has its own index, too.
 PAUSED, NO_ADDRESS = models.Q(paused=True), models.Q(address="")
+# Half of what an active one is: the database begins with the rarer half.
+RUNNING = models.Q(paused=False) & ~NO_ADDRESS
 PROBLEMS = {
     "disabled": of_relayer(DISABLED),
     "paused": PAUSED,
@@ -35,7 +37,7 @@ PROBLEMS = {
     "no address": NO_ADDRESS,
     "unknown": of_relayer(UNKNOWN) & ~NO_ADDRESS,
 }
-CONDITIONS = {ACTIVE: of_relayer(WORKING) & models.Q(paused=False) & ~NO_ADDRESS, **PROBLEMS}
+CONDITIONS = {ACTIVE: of_relayer(WORKING) & RUNNING, **PROBLEMS}
 NOT_FOUND = "Relayer with ID {} not found"
 # Encrypted columns, and what is shown of each.
 PRIVATE, UNKNOWN_NODES = "~", "?"
@@ -137,6 +139,7 @@ class Relayer(Resource):
         indexes = [
             models.Index("sequence", name="relayer_paused", condition=PAUSED),
             models.Index("sequence", name="relayer_no_address", condition=NO_ADDRESS),
+            models.Index("sequence", name="relayer_running", condition=RUNNING),
             prefix_index("identifier", name="relayer_identifier_prefix"),
             prefix_index("name", name="relayer_name_prefix"),
             prefix_index("address", name="relayer_address_prefix"),
