@@ -34,20 +34,24 @@ UPDATE relayers_relayer SET
   notification_id = CASE WHEN sequence > {rows} / 2 THEN 1 ELSE notification_id END,
   network = CASE WHEN sequence % 15 = 0 THEN 'mainnet' WHEN sequence % 16 = 0 THEN 'my-chain' ELSE network END,
   address = CASE WHEN sequence % 20 = 3 THEN '' ELSE address END,
-  checked_at = CASE WHEN sequence % 20 <> 1 THEN ago(sequence) END,
-  nonce = CASE WHEN sequence % 20 <> 1 THEN sequence END,
-  balance_text = CASE WHEN sequence % 20 <> 1 THEN '1000000000000000000' ELSE '' END,
   node_keys = CASE WHEN sequence % 3 = 0 THEN '0000000000000' || (100 + sequence / 3 % {nodes}) ELSE '' END,
-  balance_is_low = sequence % 11 = 0,
-  low_since = CASE WHEN sequence % 11 = 0 THEN ago(sequence) END,
-  runway_is_short = sequence % 13 = 0,
-  failed_checks = CASE WHEN sequence % 15 = 0 OR sequence % 16 = 0 THEN 0 ELSE 2 END,
-  failing_since = CASE WHEN sequence % 15 = 0 OR sequence % 16 = 0 THEN NULL ELSE ago(600 + sequence % 60) END,
-  due_at = ago(sequence % 180 - 60),
   funding_relayer_id = CASE WHEN sequence % 50 = 1 THEN {busy} END,
   top_up_minimum_text = CASE WHEN sequence % 50 = 1 THEN '1000' ELSE '' END,
   top_up_target_text = CASE WHEN sequence % 50 = 1 THEN '2000' ELSE '' END,
   top_up_daily_limit_text = CASE WHEN sequence % 50 = 1 THEN '9000' ELSE '' END
+"""
+HEALTH = """
+UPDATE relayers_relayerhealth SET
+  network = (SELECT network FROM relayers_relayer WHERE sequence = relayer_id),
+  checked_at = CASE WHEN relayer_id % 20 <> 1 THEN ago(relayer_id) END,
+  nonce = CASE WHEN relayer_id % 20 <> 1 THEN relayer_id END,
+  balance_text = CASE WHEN relayer_id % 20 <> 1 THEN '1000000000000000000' ELSE '' END,
+  balance_is_low = relayer_id % 11 = 0,
+  low_since = CASE WHEN relayer_id % 11 = 0 THEN ago(relayer_id) END,
+  runway_is_short = relayer_id % 13 = 0,
+  failed_checks = CASE WHEN relayer_id % 15 = 0 OR relayer_id % 16 = 0 THEN 0 ELSE 2 END,
+  failing_since = CASE WHEN relayer_id % 15 = 0 OR relayer_id % 16 = 0 THEN NULL ELSE ago(600 + relayer_id % 60) END,
+  due_at = ago(relayer_id % 180 - 60)
 """
 SIGNERS = """
 UPDATE signers_signer SET
@@ -240,6 +244,7 @@ def _statements(rows: int, bytes_type: str) -> Iterator[str]:
     lanes, transactions = rows // 10 + BUSY, rows * TRANSACTIONS_PER_RELAYER
     counts = {
         RELAYERS: 0,
+        HEALTH: 0,
         SIGNERS: 0,
         WEBHOOKS: rows,
         AUDIT_LOG: rows * 2 + 40,
@@ -273,6 +278,6 @@ def _balances() -> str:
     balances = json.dumps([[hour - age * 3600, str(10**18 + age)] for age in reversed(ages)])
     outflows = json.dumps([[hour // 86400 * 86400 - day * 86400, str(10**15)] for day in range(DAYS - 1, -1, -1)])
     return (
-        f"UPDATE relayers_relayer SET balance_hours = json('{balances}'), minimum_hours = json('{balances}'), "
-        f"outflow_days = json('{outflows}') WHERE sequence = {BUSY}"
+        f"UPDATE relayers_relayerhealth SET balance_hours = json('{balances}'), minimum_hours = json('{balances}'), "
+        f"outflow_days = json('{outflows}') WHERE relayer_id = {BUSY}"
     )

@@ -50,13 +50,15 @@ RELAYERS = Resource(
     name="relayers",
     path="/api/v1/relayers",
     page="""
-        SELECT relayer.identifier AS id, name, network, network_type, nullif(address, '') AS address,
-               signer.identifier AS signer_id, notification.identifier AS notification_id, paused, system_disabled,
-               CASE WHEN system_disabled
-                 THEN json_build_object('details', disabled_reason_details, 'type', disabled_reason_type)
+        SELECT relayer.identifier AS id, name, relayer.network, network_type, nullif(address, '') AS address,
+               signer.identifier AS signer_id, notification.identifier AS notification_id,
+               paused, health.system_disabled,
+               CASE WHEN health.system_disabled THEN
+                 json_build_object('details', health.disabled_reason_details, 'type', health.disabled_reason_type)
                END AS disabled_reason,
                nullif(masked_rpc_urls, '[]')::text AS custom_rpc_urls, nullif(policies, '{}')::text AS policies
         FROM (SELECT * FROM relayers_relayer ORDER BY sequence LIMIT %(limit)s OFFSET %(offset)s) AS relayer
+        JOIN relayers_relayerhealth AS health ON health.relayer_id = relayer.sequence
         JOIN signers_signer AS signer ON signer.sequence = signer_id
         LEFT JOIN notifications_notification AS notification ON notification.sequence = notification_id
         ORDER BY relayer.sequence

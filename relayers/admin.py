@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets, model_ngettext, unquote
+from django.core.paginator import Page
 from django.db import transaction
 from django.db.models import CASCADE, PROTECT, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -19,6 +20,7 @@ from relayer_service.admin import confirmation
 from relayer_service.admin.confirmation import PendingAction, ReasonForm
 from relayer_service.admin.dates import ago_titled
 from relayer_service.admin.jobs import ask_or_start
+from relayer_service.admin.lists import NewestPaginator
 from relayer_service.admin.references import MAX_SHOWN, is_key
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.prefixes import CaseFolded
@@ -27,7 +29,8 @@ from relayers.account import Answers
 from relayers.bulk_edit_admin import BulkEditAdmin
 from relayers.filters import NetworkFilter, ProblemFilter, RelayerStateFilter, used_networks
 from relayers.forms import FUNDING, TOP_UP_FIELDS, RelayerForm, shows_signing
-from relayers.models import BALANCE_ORDER, Relayer
+from relayers.models import Relayer
+from relayers.models.health import BALANCE_ORDER
 from relayers.nodes_admin import NodesAdmin
 from relayers.states import set_all_paused
 from relayers.tasks import check_soon
@@ -48,9 +51,20 @@ EFFECTS = {
 SKIPPED = {PAUSE: "already paused", RESUME: "not paused"}
 
 
+class RelayerPaginator(NewestPaginator):
+    def page(self, number: int | str) -> Page[Any]:
+        # Which counts the whole list.
+        number = self.validate_number(number)
+        if any("health__" in str(order) for order in self.object_list.query.order_by):
+            # With an outer join, PostgreSQL would read all relayers and sort them, in place of the index.
+            self.object_list = self.object_list.filter(health__isnull=False)
+        return super().page(number)
+
+
 @admin.register(Relayer)
 class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     form = RelayerForm
+    paginator = RelayerPaginator
     list_display = ["name", "identifier", "state", "network", "shown_address", "balance", "last_check", "created"]
     list_filter = [
         RelayerStateFilter,
@@ -61,7 +75,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     ]
     list_fullwidth = True
     # For the reason of a missing address.
-    list_select_related = ["signer"]
+    list_select_related = ["signer", "health"]
     search_fields = Relayer.search_indexes["relayer_search"]
     searched = "an ID, name, address or network"
     sort_orders = {
@@ -70,12 +84,12 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         "network": "network",
         "shown_address": CaseFolded("address"),
         "balance": BALANCE_ORDER,
-        "last_check": "checked_at",
+        "last_check": "health__checked_at",
         "created": "sequence",
     }
     allowed_lookups = {"state", "network", "problem"}
     allowed_keys = {"signer__sequence__exact", "notification__sequence__exact"}
-    audited_relations = ["signer", "notification", "spending", "funding_relayer"]
+    audited_relations = ["signer", "notification", "spending", "funding_relayer", "health"]
     actions = ["pause_selected", "resume_selected", "check_selected_now", "edit_selected"]
     actions_detail = ["pause", "resume", "deliveries"]
 
@@ -135,17 +149,15 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
 
     @display(description="balance", ordering=BALANCE_ORDER)
     def balance(self, relayer: Relayer) -> str:
-        if relayer.balance is None:
+        found = relayer.health.balance
+        if found is None:
             return "unknown"
-        shown, age = (
-            formatting.amount(relayer.balance, networks().get(relayer.network)),
-            formatting.balance_age(relayer),
-        )
+        shown, age = formatting.amount(found, networks().get(relayer.network)), formatting.balance_age(relayer)
         return format_html('{}<span class="block text-xs">{}</span>', shown, age) if age else shown
 
-    @display(description="last check", ordering="checked_at")
+    @display(description="last check", ordering="health__checked_at")
     def last_check(self, relayer: Relayer) -> str:
-        return ago_titled(relayer.checked_at)
+        return ago_titled(relayer.health.checked_at)
 
     @display(description="RPC URLs")
     def shown_rpc_urls(self, relayer: Relayer) -> str:
@@ -197,6 +209,8 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         relayers = list(objs)
         counts, protected = {str(self.opts.verbose_name_plural): len(relayers)}, []
         for relation in self.opts.related_objects:
+            if relation.name == "health":
+                continue
             rows = relation.related_model._base_manager.filter(**{f"{relation.field.name}__in": relayers})
             name = str(relation.related_model._meta.verbose_name_plural)
             if relation.on_delete is CASCADE:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import CharField, Value
+from django.db.models import CharField, Model, Q, Value
 from django.db.models.functions import Cast, Concat
 from django.http import HttpRequest
 from django.urls import reverse
@@ -25,23 +25,28 @@ from relayer_service.admin.attention import (
 )
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.literals import with_literals
-from relayers import health
 from relayers.account import missing_address_reason
 from relayers.formatting import balance_and_limit
-from relayers.models import (
+from relayers.health import FAILURES_TO_DISABLE
+from relayers.models import PROBLEMS, Relayer, RelayerHealth
+from relayers.models.health import (
     BALANCE_USED_UP_SOON,
     CHECK_FAILURES,
+    DISABLED,
+    LOW_BALANCE,
     NO_NODE_ANSWERS,
     NODES_FAILING,
     OTHER_ADDRESS,
-    PROBLEMS,
     USED_UP_SOON,
-    Relayer,
 )
 from relayers.runway import runway
 
-CONDITIONS = {
-    name: with_literals(condition) for name, condition in {**PROBLEMS, "nodes failing": NODES_FAILING}.items()
+# Counted in the index of one table where the state depends on no other.
+COUNTED: dict[str, tuple[type[Model], Q]] = {
+    **{name: (Relayer, condition) for name, condition in PROBLEMS.items()},
+    "disabled": (RelayerHealth, DISABLED),
+    "low balance": (RelayerHealth, LOW_BALANCE),
+    "nodes failing": (RelayerHealth, NODES_FAILING),
 }
 NODES, ADDRESS, LOW, RUNWAY, NO_ADDRESS, LATE_CHECKS = (
     f"relayers.{name}" for name in ("nodes", "address", "low", "runway", "no_address", "late")
@@ -54,8 +59,8 @@ BY_NETWORK: dict[str, tuple[str, dict[str, str]]] = {
     RUNWAY: (BALANCE_USED_UP_SOON, {"problem": BALANCE_USED_UP_SOON}),
 }
 COLUMNS = [
-    *("identifier", "name", "network", "policies", "balance_text", "balance_is_low", "disabled_reason_details"),
-    *("failed_checks", "signer__type", "signer__last_error", "outflow_days", "balance_hours"),
+    *("identifier", "name", "network", "policies", "signer__type", "signer__last_error", "health__balance_text"),
+    *("health__balance_is_low", "health__disabled_reason_details", "health__outflow_days", "health__balance_hours"),
 ]
 
 
@@ -66,16 +71,17 @@ def relayers(request: HttpRequest) -> AttentionSubject | None:
 
 
 def queries() -> list[Any]:
-    rows = Relayer.objects.all()
+    rows = RelayerHealth.objects.all()
     signer = Concat(Cast("signer_id", CharField()), Value(" "), "signer__identifier")
+    no_address = Relayer.objects.filter(with_literals(PROBLEMS["no address"]))
     late = rows.filter(due_at__lt=DatabaseNow() - LATE)
     failures = {name: with_literals(condition) for name, condition in CHECK_FAILURES.items()}
     return [
         grouped(NODES, rows.filter(failures[NO_NODE_ANSWERS]), "network", "failing_since", "system_disabled"),
         grouped(ADDRESS, rows.filter(failures[OTHER_ADDRESS]), "network", "failing_since", Value(1)),
-        grouped(LOW, rows.filter(CONDITIONS["low balance"]), "network", "low_since"),
+        grouped(LOW, rows.filter(LOW_BALANCE), "network", "low_since"),
         grouped(RUNWAY, rows.filter(USED_UP_SOON), "network", UNKNOWN),
-        grouped(NO_ADDRESS, rows.filter(CONDITIONS["no address"]), signer, "created_at"),
+        grouped(NO_ADDRESS, no_address, signer, "created_at"),
         grouped(LATE_CHECKS, late, Value(""), "due_at", newest=UNKNOWN),
     ]
 
@@ -94,12 +100,15 @@ def cause(rows: GroupedRows) -> Cause:
 
 def counts_by_state() -> dict[str, int]:
     """Return the number of relayers, of all and by state."""
-    counts = {name: number_of(Relayer.objects.filter(condition)) for name, condition in CONDITIONS.items()}
+    counts = {
+        name: number_of(model._default_manager.filter(with_literals(condition)))
+        for name, (model, condition) in COUNTED.items()
+    }
     return counts_of({"all": number_of_all(Relayer), **counts})
 
 
 def examples(causes: Sequence[Cause]) -> dict[str, Example]:
-    shown = Relayer.objects.select_related("signer").only(*COLUMNS)
+    shown = Relayer.objects.select_related("signer", "health").only(*COLUMNS)
     rows = shown.in_bulk([each.first for each in causes if each.first])
     return {each.key: example(each.kind, rows[each.first]) for each in causes if each.first in rows}
 
@@ -110,19 +119,17 @@ def example(kind: str, relayer: Relayer) -> Example:
 
 
 def reason(kind: str, relayer: Relayer) -> str:
+    health = relayer.health
     if kind == LOW:
         return f"Its balance is {balance_and_limit(relayer)}."
     if kind == RUNWAY:
-        lasting = runway(relayer.balance or 0, relayer.outflow_days, relayer.balance_hours, timezone.now())
+        lasting = runway(health.balance or 0, health.outflow_days, health.balance_hours, timezone.now())
         return f"At this rate empty in {lasting.text}." if lasting else "Nothing has left it in the last days."
     if kind == NO_ADDRESS:
         return missing_address_reason(relayer.signer)
-    if relayer.disabled_reason_details:
-        return relayer.disabled_reason_details
-    return (
-        "Last check failed: no node returned the nonce. "
-        f"Disabled after {health.FAILURES_TO_DISABLE} consecutive failures."
-    )
+    if health.disabled_reason_details:
+        return health.disabled_reason_details
+    return f"Last check failed: no node returned the nonce. Disabled after {FAILURES_TO_DISABLE} consecutive failures."
 
 
 def list_url(state: str = "", **query: str) -> str:

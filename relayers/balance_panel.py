@@ -48,9 +48,10 @@ def facts(relayer: Relayer) -> dict[str, str]:
     found = {"Balance": formatting.aged_balance(relayer)}
     if minimum is not None:
         found["Minimum"] = coins(minimum, network)
-    if relayer.balance is None:
+    health = relayer.health
+    if health.balance is None:
         return found
-    lasting = runway(relayer.balance, relayer.outflow_days, relayer.balance_hours, timezone.now())
+    lasting = runway(health.balance, health.outflow_days, health.balance_hours, timezone.now())
     if lasting:
         found["Spent per day"] = f"{coins(rounded(lasting.outflow_per_day), network)} (7-day average)"
         found["Runway"] = f"At this rate empty in {lasting.text}"
@@ -71,21 +72,21 @@ def charts(relayer: Relayer, period: Period) -> dict[str, Any]:
         # As text, which the chart parses: no number is rounded here.
         return [None if amount is None else decimal_text(amount, decimals) for amount in amounts]
 
-    balances = texts(by_step(relayer.balance_hours, period.bucket_starts()))
+    balances = texts(by_step(relayer.health.balance_hours, period.bucket_starts()))
     if all(balance is None for balance in balances):
         return {}
     datasets = [stepped(f"Balance ({unit})", balances, BALANCE_COLOUR)]
-    minimums = texts(by_step(relayer.minimum_hours, period.bucket_starts()))
+    minimums = texts(by_step(relayer.health.minimum_hours, period.bucket_starts()))
     if any(minimum is not None for minimum in minimums):
         datasets.append(stepped(f"Minimum ({unit})", minimums, MINIMUM_COLOUR))
     chart = {
         "chart": period.chart(datasets, y=BALANCE_AXIS),
         "caption": f"Balance by {period.range.step_text}, in {unit}; times are in UTC.",
     }
-    if not relayer.outflow_days:
+    if not relayer.health.outflow_days:
         return chart
     days = Period(RANGES["30d"] if period.range.key == "30d" else OUTFLOW_DAYS)
-    outflows = texts([*by_day(relayer.outflow_days, days.bucket_starts())])
+    outflows = texts([*by_day(relayer.health.outflow_days, days.bucket_starts())])
     return chart | {
         "outflow_chart": days.chart([bars(f"Spent ({unit})", outflows, OUTFLOW_COLOUR)], y=BALANCE_AXIS),
         "outflow_caption": f"Spent per day on gas and transfers, in {unit}: decreases of the balance between checks.",

@@ -39,7 +39,7 @@ class Group:
 
 
 def edited_rows() -> QuerySet[Relayer]:
-    return Relayer.objects.select_related("signer", "notification", "spending", "funding_relayer")
+    return Relayer.objects.select_related("signer", "notification", "spending", "funding_relayer", "health")
 
 
 def edit(relayer: Relayer, changes: Changes, answers: Answers, reason: str) -> bool:

@@ -89,7 +89,9 @@ class RelayerSection(Section):
     name = "relayers"
     entry = RelayerEntry
     # The rules are not joined: see `HolderWrite`.
-    queryset = Relayer.objects.select_related("signer", "notification", "funding_relayer").prefetch_related("spending")
+    queryset = Relayer.objects.select_related("signer", "notification", "funding_relayer", "health").prefetch_related(
+        "spending"
+    )
     write_class = RelayerWrite
     more_columns = ("funding_relayer_id", *(TOP_UP_COLUMNS[name] for name in TopUpAmounts._fields))
 
@@ -204,12 +206,13 @@ class RelayerSection(Section):
         """Return all relayers, each after the one that funds it."""
         rows = {row.pk: row for row in cls.queryset.order_by("pk")}
         ordered: dict[int, Relayer] = {}
-        for row in rows.values():
+        for each in rows.values():
+            row: Relayer | None = each
             line: list[Relayer] = []
             while row is not None and row.pk not in ordered and row not in line:
                 line.append(row)
-                row = rows.get(row.funding_relayer_id)
-            ordered |= {each.pk: each for each in reversed(line)}
+                row = rows.get(row.funding_relayer_id or 0)
+            ordered |= {found.pk: found for found in reversed(line)}
         return [cls.dump_row(row, variables) for row in ordered.values()]
 
     @classmethod

@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from relayer_service.admin.attention import read_once
 from relayer_service.admin.dashboard import Card, label, link
-from relayers.attention import CONDITIONS, counts_by_state, list_url
+from relayers.attention import COUNTED, counts_by_state, list_url
 from relayers.formatting import VARIANTS
 
 # States that staff set: not a problem.
@@ -20,7 +20,7 @@ def relayers(request: HttpRequest) -> Card | None:
     page = reverse("admin:relayers_relayer_changelist")
     if not counts["all"]:
         return Card("Relayers", empty="There are no relayers yet.", url=page)
-    rows = [[link(name.capitalize(), list_url(name)), marked(name, counts[name])] for name in CONDITIONS]
+    rows = [[link(name.capitalize(), list_url(name)), marked(name, counts[name])] for name in COUNTED]
     return Card("Relayers", [[link("All", page), f"{counts['all']:,}"], *rows], url=page)
 
 

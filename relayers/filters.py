@@ -9,7 +9,8 @@ from unfold.contrib.filters.admin import CheckboxFilter, DropdownFilter
 
 from relayer_service.admin.filters import StateFilter
 from relayer_service.storage.literals import with_literals
-from relayers.models import ACTIVE, BALANCE_USED_UP_SOON, CHECK_FAILURES, CONDITIONS, NODES_FAILING, USED_UP_SOON
+from relayers.models import ACTIVE, CONDITIONS
+from relayers.models.health import BALANCE_USED_UP_SOON, CHECK_FAILURES, NODES_FAILING, USED_UP_SOON, of_relayer
 
 TABS = ["disabled", "low balance", "paused", "no address", "nodes failing", "unknown", ACTIVE]
 NAMES = """
@@ -23,7 +24,9 @@ SELECT name FROM names
 
 
 class RelayerStateFilter(StateFilter):
-    conditions = {state: with_literals({**CONDITIONS, "nodes failing": NODES_FAILING}[state]) for state in TABS}
+    conditions = {
+        state: with_literals({**CONDITIONS, "nodes failing": of_relayer(NODES_FAILING)}[state]) for state in TABS
+    }
 
 
 class ProblemFilter(DropdownFilter):
@@ -31,7 +34,7 @@ class ProblemFilter(DropdownFilter):
 
     title = "problem"
     conditions = {
-        name: with_literals(condition)
+        name: with_literals(of_relayer(condition))
         for name, condition in {**CHECK_FAILURES, BALANCE_USED_UP_SOON: USED_UP_SOON}.items()
     }
     parameter_name = "problem"

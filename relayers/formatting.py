@@ -50,7 +50,8 @@ def address(row: Any) -> str:
 
 
 def balance(relayer: Relayer) -> str:
-    return "unknown" if relayer.balance is None else coins(relayer.balance, networks().get(relayer.network))
+    found = relayer.health.balance
+    return "unknown" if found is None else coins(found, networks().get(relayer.network))
 
 
 def aged_balance(relayer: Relayer) -> str:
@@ -60,8 +61,9 @@ def aged_balance(relayer: Relayer) -> str:
 
 
 def balance_age(relayer: Relayer) -> str:
-    is_old = relayer.balance_at is not None and relayer.balance_at != relayer.checked_at
-    return f"read {ago(relayer.balance_at)}" if is_old else ""
+    health = relayer.health
+    is_old = health.balance_at is not None and health.balance_at != health.checked_at
+    return f"read {ago(health.balance_at)}" if is_old else ""
 
 
 def amount(value: int, network: Network | None) -> str:
@@ -78,4 +80,4 @@ def balance_and_limit(relayer: Relayer) -> str:
     if minimum is None:
         return balance(relayer)
     limit = coins(minimum, networks().get(relayer.network))
-    return f"{balance(relayer)}, {'below the minimum of' if relayer.balance_is_low else 'minimum'} {limit}"
+    return f"{balance(relayer)}, {'below the minimum of' if relayer.health.balance_is_low else 'minimum'} {limit}"

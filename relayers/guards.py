@@ -86,7 +86,7 @@ def note_change(relayers: Collection[int], columns: Collection[str]) -> None:
 def funding_refusals(relayers: Collection[int]) -> dict[int, str]:
     """Return, by relayer, why it cannot be deleted or move to another chain: it funds others."""
     funded = Relayer.objects.filter(funding_relayer__in=relayers).order_by("-pk")
-    names = funded.values_list("funding_relayer", "funding_relayer__identifier", "identifier")
+    names: Any = funded.values_list("funding_relayer", "funding_relayer__identifier", "identifier")
     return {funding: FUNDS_OTHERS.format(name, other) for funding, name, other in names}
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
@@ -30,7 +30,7 @@ from relayers import events, guards
 from relayers.account import address_mismatches
 from relayers.histories import announce_runway, histories
 from relayers.metrics import observe_checks
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from relayers.states import event_data
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,10 @@ JITTER = 0.1
 # The limit of the column, and more than any account will have.
 MAX_NONCE = 2**63 - 1
 
-AccountReadings = tuple[Relayer, "AccountReading"]
+# States that events report. A change is also written to the relayer, for the last release.
+STATES = {"system_disabled", "balance_is_low", "runway_is_short"}
+
+AccountReadings = tuple[RelayerHealth, "AccountReading"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,15 @@ class AccountReading:
     @property
     def is_complete(self) -> bool:
         return self.nonce is not None and self.balance is not None
+
+
+class Finding(NamedTuple):
+    """What a check found out: whether it read the balance, the columns that it sets, and those that differ."""
+
+    health: RelayerHealth
+    has_balance: bool
+    changes: dict[str, Any]
+    differing: dict[str, Any]
 
 
 def lease_length() -> timedelta:
@@ -83,16 +95,20 @@ def batches(relayers: Iterable[Relayer]) -> list[list[Relayer]]:
     ]
 
 
-def read(relayers: list[Relayer]) -> list[AccountReadings]:
+def health_batches(rows: Iterable[RelayerHealth]) -> list[list[RelayerHealth]]:
+    return [[relayer.health for relayer in batch] for batch in batches(row.relayer for row in rows)]
+
+
+def read(rows: list[RelayerHealth]) -> list[AccountReadings]:
     """Return the readings of relayers that have the same nodes."""
-    known = [relayer for relayer in relayers if relayer.address]
+    known = [row for row in rows if row.relayer.address]
     try:
-        found = _read(known) if known else []
+        found = _read([row.relayer for row in known]) if known else []
     except NodesUnreachable as error:
         found = [AccountReading(reason=error.reasons) for _ in known]
     except DecryptionError:
         found = [AccountReading(reason="its RPC URLs cannot be decrypted") for _ in known]
-    unknown = [(relayer, AccountReading()) for relayer in relayers if not relayer.address]
+    unknown = [(row, AccountReading()) for row in rows if not row.relayer.address]
     return [*zip(known, found, strict=True), *unknown]
 
 
@@ -120,114 +136,133 @@ def _read(relayers: list[Relayer]) -> list[AccountReading]:
 def write(readings: list[AccountReadings]) -> None:
     """Write readings to their relayers and emit the events, in one transaction."""
     with transaction.atomic(), acting_as(ActorKind.HEALTH_CHECK, "health check"):
-        # Locked in one statement and in the same order everywhere: different orders could deadlock.
-        rows = Relayer.objects.filter(pk__in=[relayer.pk for relayer, _ in readings]).order_by("pk")
-        list(rows.select_for_update(no_key=True).values_list("pk"))
-        _write(readings, address_mismatches([relayer for relayer, _ in readings]), database_now())
+        now, mismatches = database_now(), address_mismatches([health.relayer for health, _ in readings])
+        write_node_keys(health.relayer for health, _ in readings)
+        _write(_locked([find(*each, mismatches.get(each[0].pk, ""), now) for each in readings]), now)
     observe_checks(len(readings))
 
 
-def _write(readings: list[AccountReadings], mismatches: Mapping[int, str], now: datetime) -> None:
+def _locked(found: list[Finding]) -> list[Finding]:
+    """Lock what is written, relayers before their health as everywhere; return what is held under its lease.
+
+    A row that another transaction is writing is skipped: its lease is lost.
+    """
+    if keys := [each.health.pk for each in found if each.differing.keys() & STATES]:
+        rows = Relayer.objects.filter(pk__in=keys).order_by("pk")
+        list(rows.select_for_update(no_key=True).values_list("pk"))
+    held = RelayerHealth.objects.held(each.health for each in found)
+    locked = {*held.select_for_update(no_key=True, skip_locked=True).values_list("pk", flat=True)}
+    return [each for each in found if each.health.pk in locked]
+
+
+def _write(found: list[Finding], now: datetime) -> None:
     due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
-    write_node_keys([relayer for relayer, _ in readings])
-    unchanged: dict[bool, list[Relayer]] = {True: [], False: []}
+    unchanged: dict[bool, list[RelayerHealth]] = {True: [], False: []}
     entries, switched = [], []
-    for relayer, reading in readings:
-        changes = judge(relayer, reading, mismatches.get(relayer.pk, ""))
-        changes |= starts(relayer, changes, now) if changes else {}
-        if "balance_text" in changes:
-            changes |= histories(relayer, int(changes["balance_text"]), now)
-        differing = {name: value for name, value in changes.items() if getattr(relayer, name) != value}
+    for health, has_balance, changes, differing in found:
         if not differing:
-            unchanged[reading.balance is not None].append(relayer)
+            unchanged[has_balance].append(health)
             continue
-        if relayer.release(due_at, **times(reading.balance is not None, now), **differing):
-            announce(relayer, changes)
-            if changes.get("runway_is_short") and not relayer.runway_is_short:
-                announce_runway(relayer, changes, now)
-            entries.append(audit_entry(relayer, changes))
-            switched += [relayer.pk] if "system_disabled" in differing else []
+        health.release(due_at, **times(has_balance, now), **differing)
+        announce(health, changes)
+        if changes.get("runway_is_short") and not health.runway_is_short:
+            announce_runway(health, changes, now)
+        entries.append(audit_entry(health, changes))
+        switched += [health.pk] if "system_disabled" in differing else []
     record(entries)
     guards.note_change(switched, {"system_disabled"})
     # Most checks find no change: one statement for all of them.
-    for has_balance, relayers in unchanged.items():
-        if relayers:
-            Relayer.objects.held(relayers).update(due_at=due_at, lease=None, **times(has_balance, now))
+    for has_balance, rows in unchanged.items():
+        if rows:
+            RelayerHealth.objects.held(rows).update(due_at=due_at, lease=None, **times(has_balance, now))
 
 
 def write_node_keys(relayers: Iterable[Relayer]) -> None:
     """Write the keys of own nodes where they differ: in rows of earlier releases, or after a change of the secret."""
-    differing: dict[str, list[Relayer]] = defaultdict(list)
+    differing: dict[tuple[str, str], list[int]] = defaultdict(list)
     for relayer in relayers:
         keys = relayer.own_node_keys()
         if keys != relayer.node_keys:
-            differing[keys].append(relayer)
-    for keys, found in differing.items():
-        Relayer.objects.held(found).update(node_keys=keys)
+            differing[relayer.node_keys, keys].append(relayer.pk)
+    for (before, keys), found in differing.items():
+        # Unless staff have changed them since they were read.
+        Relayer.objects.filter(pk__in=found, node_keys=before).update(node_keys=keys)
 
 
 def times(has_balance: bool, now: datetime) -> dict[str, datetime]:
     return {"checked_at": now, "balance_at": now} if has_balance else {"checked_at": now}
 
 
-def judge(relayer: Relayer, reading: AccountReading, mismatch: str = "") -> dict[str, Any]:
+def find(health: RelayerHealth, reading: AccountReading, mismatch: str, now: datetime) -> Finding:
+    changes = judge(health, reading, mismatch)
+    if changes:
+        changes |= starts(health, changes, now) | {"network": health.relayer.network}
+    if "balance_text" in changes:
+        changes |= histories(health, int(changes["balance_text"]), now)
+    differing = {name: value for name, value in changes.items() if getattr(health, name) != value}
+    return Finding(health, reading.balance is not None, changes, differing)
+
+
+def judge(health: RelayerHealth, reading: AccountReading, mismatch: str = "") -> dict[str, Any]:
     """Return the columns that a reading sets; with a `mismatch` of the address the relayer is disabled immediately."""
+    relayer = health.relayer
     if not relayer.address:
         return {}
-    changes: dict[str, Any] = {"balance_is_low": relayer.balance_is_low}
+    changes: dict[str, Any] = {"balance_is_low": health.balance_is_low}
     if reading.balance is not None:
         is_low = reading.balance < relayer.policies.get("min_balance", 0)
         changes |= {"balance_text": str(reading.balance), "balance_is_low": is_low}
     if mismatch:
         return changes | disabled(mismatch) | {"failed_checks": 0, "good_checks": 0}
     if reading.nonce is None:
-        failed = min(relayer.failed_checks + 1, FAILURES_TO_DISABLE)
+        failed = min(health.failed_checks + 1, FAILURES_TO_DISABLE)
         changes |= {"failed_checks": failed, "good_checks": 0}
-        if relayer.system_disabled or failed >= FAILURES_TO_DISABLE:
+        if health.system_disabled or failed >= FAILURES_TO_DISABLE:
             changes |= disabled(f"The nonce could not be read from any node: {reading.reason}.")
         return changes
-    good = min(relayer.good_checks + 1, SUCCESSES_TO_ENABLE)
+    good = min(health.good_checks + 1, SUCCESSES_TO_ENABLE)
     changes |= {"nonce": reading.nonce, "failed_checks": 0, "good_checks": good}
-    if relayer.system_disabled and good >= SUCCESSES_TO_ENABLE:
+    if health.system_disabled and good >= SUCCESSES_TO_ENABLE:
         changes |= {"system_disabled": False, "disabled_reason_type": "", "disabled_reason_details": ""}
     return changes
 
 
-def starts(relayer: Relayer, changes: Mapping[str, Any], now: datetime) -> dict[str, datetime | None]:
+def starts(health: RelayerHealth, changes: Mapping[str, Any], now: datetime) -> dict[str, datetime | None]:
     """Return since when the problems of a relayer have lasted, after these changes."""
-    is_disabled = changes.get("system_disabled", relayer.system_disabled)
-    is_failing = is_disabled or changes.get("failed_checks", relayer.failed_checks) > 0
+    is_disabled = changes.get("system_disabled", health.system_disabled)
+    is_failing = is_disabled or changes.get("failed_checks", health.failed_checks) > 0
     return {
-        "failing_since": (relayer.failing_since or now) if is_failing else None,
-        "low_since": (relayer.low_since or now) if changes["balance_is_low"] else None,
+        "failing_since": (health.failing_since or now) if is_failing else None,
+        "low_since": (health.low_since or now) if changes["balance_is_low"] else None,
     }
 
 
 def disabled(details: str) -> dict[str, Any]:
     return {
         "system_disabled": True,
-        "disabled_reason_type": Relayer.DisabledReason.NONCE_SYNC_FAILED.value,
+        "disabled_reason_type": RelayerHealth.DisabledReason.NONCE_SYNC_FAILED.value,
         "disabled_reason_details": details,
     }
 
 
-def audit_entry(relayer: Relayer, changes: dict[str, Any]) -> AuditEntry | None:
+def audit_entry(health: RelayerHealth, changes: dict[str, Any]) -> AuditEntry | None:
     """Return the audit entry of the states that begin or end; readings are not recorded."""
-    states = {name: changes.get(name, getattr(relayer, name)) for name in ("system_disabled", "balance_is_low")}
-    reason = changes["disabled_reason_details"] if states["system_disabled"] and not relayer.system_disabled else ""
-    return changed(relayer, {name: getattr(relayer, name) for name in states}, states, reason)
+    states = {name: changes.get(name, getattr(health, name)) for name in ("system_disabled", "balance_is_low")}
+    reason = changes["disabled_reason_details"] if states["system_disabled"] and not health.system_disabled else ""
+    return changed(health.relayer, {name: getattr(health, name) for name in states}, states, reason)
 
 
-def announce(relayer: Relayer, changes: dict[str, Any]) -> None:
+def announce(health: RelayerHealth, changes: dict[str, Any]) -> None:
     """Log and emit the states that begin or end; the instance still has the old ones."""
     is_low = changes["balance_is_low"]
-    is_disabled = changes.get("system_disabled", relayer.system_disabled)
-    if (is_low, is_disabled) == (relayer.balance_is_low, relayer.system_disabled):
+    is_disabled = changes.get("system_disabled", health.system_disabled)
+    if (is_low, is_disabled) == (health.balance_is_low, health.system_disabled):
         return
+    relayer = health.relayer
     # Read now, as staff may have chosen another one since.
     notification = Notification.objects.filter(relayers=relayer).first()
     data, extra = event_data(relayer), {"fields": {"relayer": relayer.identifier, "network": relayer.network}}
-    if is_low != relayer.balance_is_low:
+    if is_low != health.balance_is_low:
         if is_low:
             logger.warning("The balance of relayer %s is low", relayer, extra=extra)
         else:
@@ -235,13 +270,13 @@ def announce(relayer: Relayer, changes: dict[str, Any]) -> None:
         event = events.RELAYER_LOW_BALANCE if is_low else events.RELAYER_BALANCE_RECOVERED
         balance, minimum = changes["balance_text"], str(relayer.policies.get("min_balance", 0))
         emit(event, notification, events.RelayerBalanceData(**data, balance=balance, min_balance=minimum))
-    if is_disabled and not relayer.system_disabled:
+    if is_disabled and not health.system_disabled:
         details = changes["disabled_reason_details"]
         logger.error("Relayer %s is disabled: %s", relayer, details, extra=extra)
         reason = events.DisabledReason(type=changes["disabled_reason_type"], details=details)
         change = events.RelayerChangeData(**data, actor=str(actors.current()), reason=details)
         emit(events.RELAYER_DISABLED, notification, events.RelayerDisabledData(**change, disabled_reason=reason))
-    elif relayer.system_disabled and not is_disabled:
+    elif health.system_disabled and not is_disabled:
         logger.info("Relayer %s is enabled again", relayer, extra=extra)
         change = events.RelayerChangeData(**data, actor=str(actors.current()), reason="The nonce was read again.")
         emit(events.RELAYER_ENABLED, notification, change)
@@ -250,11 +285,11 @@ def announce(relayer: Relayer, changes: dict[str, Any]) -> None:
 checks = LeasedWork(
     pool_name="health",
     threads=lambda: pools.NODE_THREADS,
-    rows=Relayer.objects.all,
+    rows=lambda: RelayerHealth.objects.select_related("relayer"),
     lease_length=lease_length,
     # The network, and the hosts of custom nodes.
-    queue_columns=["network", "masked_rpc_urls"],
-    batches=batches,
+    queue_columns=["relayer__network", "relayer__masked_rpc_urls"],
+    batches=health_batches,
     run=read,
     write=write,
 )

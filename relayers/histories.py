@@ -10,32 +10,32 @@ from notifications.emitting import emit
 from notifications.models import Notification
 from relayers import events, runway
 from relayers.balance_hours import with_reading
-from relayers.models import Relayer
+from relayers.models import RelayerHealth
 from relayers.states import event_data
 
 logger = logging.getLogger(__name__)
 
 
-def histories(relayer: Relayer, balance: int, now: datetime) -> dict[str, Any]:
+def histories(health: RelayerHealth, balance: int, now: datetime) -> dict[str, Any]:
     """Return the columns with the history of a balance and its minimum, and whether it will be used up soon."""
     changes: dict[str, Any] = {}
-    minimum = relayer.policies.get("min_balance")
+    minimum = health.relayer.policies.get("min_balance")
     text = "" if minimum is None else str(minimum)
-    if text != (relayer.minimum_hours[-1][1] if relayer.minimum_hours else ""):
-        changes["minimum_hours"] = with_reading(relayer.minimum_hours, text, now)
-    if balance != relayer.balance:
-        changes["balance_hours"] = with_reading(relayer.balance_hours, str(balance), now)
-        changes["outflow_days"] = runway.with_outflow(relayer.outflow_days, relayer.balance, balance, now)
-    outflows = changes.get("outflow_days", relayer.outflow_days)
-    found = runway.runway(balance, outflows, relayer.balance_hours, now)
+    if text != (health.minimum_hours[-1][1] if health.minimum_hours else ""):
+        changes["minimum_hours"] = with_reading(health.minimum_hours, text, now)
+    if balance != health.balance:
+        changes["balance_hours"] = with_reading(health.balance_hours, str(balance), now)
+        changes["outflow_days"] = runway.with_outflow(health.outflow_days, health.balance, balance, now)
+    outflows = changes.get("outflow_days", health.outflow_days)
+    found = runway.runway(balance, outflows, health.balance_hours, now)
     threshold = settings.BALANCE_RUNWAY_DAYS
-    return changes | {"runway_is_short": runway.is_short(found, threshold, was_short=relayer.runway_is_short)}
+    return changes | {"runway_is_short": runway.is_short(found, threshold, was_short=health.runway_is_short)}
 
 
-def announce_runway(relayer: Relayer, changes: dict[str, Any], now: datetime) -> None:
+def announce_runway(health: RelayerHealth, changes: dict[str, Any], now: datetime) -> None:
     """Log and emit that a balance will be used up soon; the instance still has the old readings."""
-    balance = int(changes["balance_text"])
-    found = runway.runway(balance, changes.get("outflow_days", relayer.outflow_days), relayer.balance_hours, now)
+    relayer, balance = health.relayer, int(changes["balance_text"])
+    found = runway.runway(balance, changes.get("outflow_days", health.outflow_days), health.balance_hours, now)
     assert found is not None
     extra = {"fields": {"relayer": relayer.identifier, "network": relayer.network, "runway_days": found.whole_days}}
     logger.warning("The balance of relayer %s lasts %s at this rate", relayer, found.text, extra=extra)

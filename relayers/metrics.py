@@ -11,7 +11,7 @@ from chain import breakers
 from relayer_service.observability.metrics import StateCollector, refreshers, shared
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.resources import first_state
-from relayers.models import ACTIVE, CONDITIONS, PROBLEMS, Relayer
+from relayers.models import ACTIVE, CONDITIONS, PROBLEMS, Relayer, RelayerHealth
 
 CHECKS = Counter("relayer_health_checks_total", "Completed health checks of relayers.")
 LAST_CHECK = Gauge(
@@ -40,10 +40,10 @@ class RelayerCollector(StateCollector):
         return relayers
 
     def more(self) -> Iterable[Metric]:
-        low = Relayer.objects.filter(balance_is_low=True).count()
+        low = RelayerHealth.objects.filter(balance_is_low=True).count()
         yield GaugeMetricFamily("relayer_relayers_low_balance", "Relayers below their minimum balance.", low)
         now = database_now()
-        due = Relayer.objects.filter(due_at__lte=now).exclude(Relayer.leased())
+        due = RelayerHealth.objects.filter(due_at__lte=now).exclude(RelayerHealth.leased())
         oldest = due.aggregate(oldest=Min("due_at"))["oldest"]
         yield GaugeMetricFamily(
             "relayer_health_check_oldest_due_seconds",

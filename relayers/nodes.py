@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.db.models import Count, Min
 from django.utils import timezone
@@ -50,7 +51,8 @@ class Fleet:
 
 def read_fleet() -> Fleet:
     """Return each node that a relayer depends on; counted in an index, and no URL is decrypted."""
-    rows = Relayer.objects.order_by().values_list("network", "node_keys").annotate(Count("sequence"), Min("sequence"))
+    rows: Any = Relayer.objects.order_by().values_list("network", "node_keys")
+    rows = rows.annotate(Count("sequence"), Min("sequence"))
     common = list(rows.filter(node_keys__in=["", UNKNOWN_NODES]))
     sets = list(rows.exclude(node_keys__in=["", UNKNOWN_NODES]).order_by("-sequence__count")[: MAX_SETS + 1])
     shown = sets[:MAX_SETS]

@@ -87,18 +87,19 @@ def status(relayer: Any) -> dict[str, Any]:
         fault = "" if rows else "There are no nodes: neither the relayer nor its network has RPC URLs."
     except DecryptionError:
         rows, fault = [], "The RPC URLs cannot be decrypted with the configured encryption keys."
+    health = relayer.health
     facts = {
         "State": formatting.badges(relayer),
-        "Nonce": "unknown" if relayer.nonce is None else str(relayer.nonce),
+        "Nonce": "unknown" if health.nonce is None else str(health.nonce),
         "Balance": formatting.balance_and_limit(relayer),
-        "Last check": ago(relayer.checked_at),
+        "Last check": ago(health.checked_at),
     }
-    if relayer.balance_at and relayer.balance_at != relayer.checked_at:
-        facts["Balance read"] = f"{ago(relayer.balance_at)}; later checks could not read it"
+    if health.balance_at and health.balance_at != health.checked_at:
+        facts["Balance read"] = f"{ago(health.balance_at)}; later checks could not read it"
     if not relayer.address:
         facts["No address"] = missing_address_reason(relayer.signer)
-    if relayer.system_disabled:
-        facts["Reason"] = f"{relayer.disabled_reason_type}: {relayer.disabled_reason_details}"
+    if health.system_disabled:
+        facts["Reason"] = f"{health.disabled_reason_type}: {health.disabled_reason_details}"
     return {"facts": facts, "nodes": {"headers": HEADERS, "rows": rows}, "fault": fault}
 
 

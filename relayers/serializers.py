@@ -57,12 +57,19 @@ FALLBACK_BLOCKS = "Blocks without being mined after which private transactions g
 NETWORK_FIELDS = {"network", "chain_id", "custom_rpc_urls"}
 
 
+class HealthFlagField(BooleanField):
+    """A flag of a relayer's health, which may have no row yet."""
+
+    def to_representation(self, value: bool | None) -> bool:
+        return bool(value)
+
+
 class DisabledReasonSerializer(ResourceSerializer):
     """Why the health check disabled a relayer."""
 
-    details = StringField(source="disabled_reason_details", help_text="A human-readable explanation.")
+    details = StringField(source="health.disabled_reason_details", help_text="A human-readable explanation.")
     type = StringField(
-        source="disabled_reason_type",
+        source="health.disabled_reason_type",
         help_text="`NonceSyncFailed`: the account's nonce cannot be read from any node.",
     )
 
@@ -131,7 +138,9 @@ class RelayerSerializer(ResourceSerializer):
         source="notification.identifier", required=False, help_text="The notification that its events are sent to."
     )
     paused = BooleanField(help_text="Set by staff.")
-    system_disabled = BooleanField(help_text="Set and cleared by the health check.")
+    system_disabled = HealthFlagField(
+        source="health.system_disabled", help_text="Set and cleared by the health check."
+    )
     disabled_reason = DisabledReasonSerializer(source="*", required=False)
     custom_rpc_urls = MaskedRpcUrlSerializer(source="masked_rpc_urls", many=True, required=False)
     policies = EvmPolicies(required=False)
@@ -161,16 +170,17 @@ class StatusSerializer(serializers.Serializer[Any]):
     checked_at = TimestampField(allow_null=True, help_text="When the account was last read.")
 
     def to_representation(self, instance: Relayer) -> dict[str, Any]:
+        health = instance.health
         return {
             "network_type": instance.network_type,
-            "balance": instance.balance_text or None,
-            "balance_at": instance.balance_at and timestamp(instance.balance_at),
-            "nonce": None if instance.nonce is None else str(instance.nonce),
+            "balance": health.balance_text or None,
+            "balance_at": health.balance_at and timestamp(health.balance_at),
+            "nonce": None if health.nonce is None else str(health.nonce),
             "pending_transactions_count": 0,
             "last_confirmed_transaction_timestamp": None,
             "paused": instance.paused,
-            "system_disabled": instance.system_disabled,
-            "checked_at": instance.checked_at and timestamp(instance.checked_at),
+            "system_disabled": health.system_disabled,
+            "checked_at": health.checked_at and timestamp(health.checked_at),
             **guards.status(instance.pk),
         }
 

@@ -6,7 +6,7 @@ from relayer_service.background.tasks import periodic, push, task
 from relayer_service.jobs.kinds import JobKind, Result
 from relayer_service.storage.clock import DatabaseNow
 from relayers import health, nodes
-from relayers.models import Relayer
+from relayers.models import RelayerHealth
 from relayers.node_models import NodeCalls, NodeOutage
 
 
@@ -34,9 +34,9 @@ def prune_node_statistics() -> None:
 
 def check_soon(keys: Collection[int]) -> int:
     """Make relayers due for a check now, except those that are being checked; return how many."""
-    rows = Relayer.objects.filter(pk__in=keys)
+    rows = RelayerHealth.objects.filter(pk__in=keys)
     with transaction.atomic():
-        count = rows.exclude(Relayer.leased()).update(due_at=DatabaseNow(), lease=None)
+        count = rows.exclude(RelayerHealth.leased()).update(due_at=DatabaseNow())
         push(check_relayers_now)
     return count
 

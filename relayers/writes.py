@@ -13,12 +13,12 @@ from chain.networks import closed, networks
 from notifications.models import Notification
 from relayer_service.audit.recording import changed, record, snapshot
 from relayer_service.background.tasks import push
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.selections import Selection
 from relayer_service.writes import BATCH_SIZE, Values
 from relayers import guards
 from relayers.account import Answers
 from relayers.funding import CLEARED, TOP_UP_COLUMNS
-from relayers.models import ACCOUNT_COLUMNS, MASKED_COLUMNS, NO_READINGS, Relayer
+from relayers.models import ACCOUNT_COLUMNS, MASKED_COLUMNS, NO_READINGS, Relayer, RelayerHealth
 from relayers.policy_fields import coins
 from relayers.states import report_removed_top_ups, write_paused
 from relayers.tasks import check_relayers_now
@@ -230,17 +230,12 @@ class RelayerWrite(HolderWrite[Relayer]):
             if write.is_new:
                 # Paused once it is saved, with the event.
                 write.row.paused = False
-            elif write.columns:
-                if write.columns & ACCOUNT_COLUMNS:
-                    write.columns |= write.row.clear_readings()
-                # A health check in progress has read the old relayer, so it loses its lease.
-                write.row.due_at, write.row.lease = DatabaseNow(), None
-                write.columns |= {"due_at", "lease"}
         later = [write.row for write in writes if write.is_new and _is_funded_by_new(write.row)]
         top_ups = [[getattr(row, column) for column in TOP_UP_COLUMNS.values()] for row in later]
         for row in later:
             _set_columns(row, [*CLEARED.values()])
         super().save_rows(writes)
+        cls._save_health(writes)
         for row, values in zip(later, top_ups, strict=True):
             _set_columns(row, values)
             row.save(update_fields=TOP_UP_COLUMNS.values())
@@ -252,6 +247,22 @@ class RelayerWrite(HolderWrite[Relayer]):
             write_paused([write.row for write in writes if write.paused is paused], paused)
         if any(write.is_new or write.columns for write in writes):
             push(check_relayers_now)
+
+    @classmethod
+    def _save_health(cls, writes: Sequence[Self]) -> None:
+        """Have the relayers checked, from scratch if the account is another one."""
+        new = [RelayerHealth(relayer=write.row) for write in writes if write.is_new]
+        # A trigger has added the rows already, which the last release does not.
+        RelayerHealth.objects.bulk_create(new, batch_size=BATCH_SIZE, ignore_conflicts=True)
+        changed: dict[bool, list[int]] = {True: [], False: []}
+        for write in writes:
+            if write.columns and not write.is_new:
+                changed[bool(write.columns & ACCOUNT_COLUMNS)].append(write.row.pk)
+                if write.columns & ACCOUNT_COLUMNS:
+                    write.row.health.clear_readings()
+        for has_moved, keys in changed.items():
+            for batch in Selection.from_keys(keys).batches(BATCH_SIZE):
+                RelayerHealth.objects.check_again(batch, **(NO_READINGS if has_moved else {}))
 
     @classmethod
     def _notify_guards(cls, writes: Sequence[Self]) -> None:
@@ -286,10 +297,11 @@ def _is_same_key(stored: Signer | None, signer: Signer) -> bool:
 
 class RelayerFollower(Follower):
     def rows(self, signer: Signer) -> QuerySet[Relayer]:
-        return Relayer.objects.filter(signer=signer).order_by("pk")
+        return Relayer.objects.filter(signer=signer).select_related("health").order_by("pk")
 
     def balance(self, row: Relayer) -> str:
-        return "unknown" if row.balance is None else coins(row.balance, networks().get(row.network))
+        found = row.health.balance
+        return "unknown" if found is None else coins(found, networks().get(row.network))
 
     def refusal(self, signer: Signer, address: str) -> str:
         rows = self.rows(signer).exclude(address=address)
@@ -305,16 +317,18 @@ class RelayerFollower(Follower):
             raise ValidationError(reason)
         moved, after = 0, {"address": address, "balance_is_low": False}
         rows = self.rows(signer).exclude(address=address).select_related("funding_relayer")
-        rows = rows.only("identifier", *after, *TOP_UP_COLUMNS.values(), "funding_relayer__identifier")
+        columns = ("identifier", "address", "health__balance_is_low", "funding_relayer__identifier")
+        rows = rows.only(*columns, *TOP_UP_COLUMNS.values())
         while batch := list(rows[:BATCH_SIZE]):
             keys = [relayer.pk for relayer in batch]
-            # A check in progress has read the old account, so it loses its lease.
-            Relayer.objects.filter(pk__in=keys).update(
-                address=address, due_at=DatabaseNow(), lease=None, **NO_READINGS, **CLEARED
-            )
+            Relayer.objects.filter(pk__in=keys).update(address=address, **CLEARED)
+            RelayerHealth.objects.check_again(keys, **NO_READINGS)
             guards.note_change(keys, {"address"})
             report_removed_top_ups(each for each in batch if each.funding_relayer)
-            before = ({**{name: getattr(each, name) for name in after}, **each.audited_top_up()} for each in batch)
+            before = (
+                {"address": each.address, "balance_is_low": each.health.balance_is_low, **each.audited_top_up()}
+                for each in batch
+            )
             reason = f"Follows the signer {signer}."
             record(changed(*row, after, reason) for row in zip(batch, before, strict=True))
             moved += len(batch)

@@ -31,6 +31,7 @@ LARGE_TABLES = {
     ("notifications", "delivery"),
     ("notifications", "attempt"),
     ("relayers", "relayer"),
+    ("relayers", "relayerhealth"),
     ("relayer_service", "auditentry"),
     ("relayer_service", "idempotentrequest"),
     ("rpc", "callcount"),

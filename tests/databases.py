@@ -107,7 +107,6 @@ def fill(apps: Any, alias: str) -> None:
         notification=hook,
         custom_rpc_urls=[{"url": "https://rpc.example.com/hunter4", "weight": 100}],
         policies={"min_balance": 2**128 - 1},
-        due_at=MOMENT,
         created_at=MOMENT,
     )
     token = create("rpc.FeeToken", network="sepolia", symbol="USDC", address=ADDRESS, created_at=MOMENT)

@@ -196,7 +196,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     23: Mutation(
         "The list of relayers shows the keys in RPC URLs.",
-        "relayers/models.py",
+        "relayers/models/relayers.py",
         '"url": mask(entry["url"])} for entry in rpc_urls]',
         '"url": entry["url"]} for entry in rpc_urls]',
         ("tests/relayers/test_rpc_urls.py", "tests/contract/test_relayers.py"),
@@ -563,8 +563,8 @@ MUTATIONS: dict[int, Mutation] = {
     75: Mutation(
         "A paused relayer gets new nonces.",
         "transactions/lanes/work.py",
-        "is_enabled = not self.relayer.paused and not self.relayer.system_disabled",
-        "is_enabled = not self.relayer.system_disabled",
+        "is_enabled = not self.relayer.paused and not self.relayer.health.system_disabled",
+        "is_enabled = not self.relayer.health.system_disabled",
         ("tests/transactions/test_turns.py",),
     ),
     76: Mutation(

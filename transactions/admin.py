@@ -38,7 +38,7 @@ HASH = re.compile(r"0x[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 PAYLOAD = ["receiver", "shown_value", "shown_data", "requested_gas_limit", "requested_price"]
 RECEIPT = ["block", "outcome", "shown_gas_used", "effective_price", "fee", "contract", "shown_revert_data"]
 REQUEST = ["identifier", "shown_kind", "shown_requester", "shown_key", "trace", "accepted", "valid", "version"]
-DEFERRED = [*LARGE_COLUMNS, "relayer__custom_rpc_urls", "relayer__private_rpc_urls", "relayer__balance_hours"]
+DEFERRED = [*LARGE_COLUMNS, "relayer__custom_rpc_urls", "relayer__private_rpc_urls", "relayer__health__balance_hours"]
 
 
 admin.site.register(Lane, LaneAdmin)
@@ -75,7 +75,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Transaction]:
         # Joined, as the relayer may be deleted: its key is kept.
         rows: QuerySet[Transaction] = super().get_queryset(request)
-        return rows.select_related("lane__watch", "relayer", "last_attempt").defer(*DEFERRED)
+        return rows.select_related("lane__watch", "relayer__health", "last_attempt").defer(*DEFERRED)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

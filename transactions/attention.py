@@ -81,7 +81,7 @@ def queries() -> list[Any]:
     network = Coalesce("relayer__network", Value(""))
     # Lanes that are held or wait are reported themselves.
     overdue = DatabaseNow() - MINUTE
-    enabled = {"relayer__paused": False, "relayer__system_disabled": False}
+    enabled = {"relayer__paused": False, "relayer__health__system_disabled": False}
     unsent = with_oldest_due().filter(oldest_due__lt=overdue, held_since=None, waiting="", **enabled)
     late = late_rows().filter(lane__held_since=None, lane__waiting="")
     late = late.exclude(status=Status.PENDING, due_at__lt=overdue, **enabled)
@@ -120,11 +120,11 @@ def numbers() -> dict[str, int]:
 
 def examples(causes: Sequence[Cause]) -> dict[str, Example]:
     """Return the first lane, transaction or top-up of each cause, with one query per model."""
-    hidden = ("relayer__custom_rpc_urls", "relayer__private_rpc_urls", "relayer__balance_hours")
+    hidden = ("relayer__custom_rpc_urls", "relayer__private_rpc_urls")
     rows: dict[str, dict[int, Any]] = {
         LANES: Lane.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, LANES)),
-        LATE: Transaction.objects.select_related("lane__watch", "relayer")
-        .defer("data", "revert_data", *hidden)
+        LATE: Transaction.objects.select_related("lane__watch", "relayer__health")
+        .defer("data", "revert_data", "relayer__health__balance_hours", *hidden)
         .in_bulk(firsts(causes, LATE)),
         TOP_UPS: TopUp.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, TOP_UPS)),
     }

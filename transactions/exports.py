@@ -79,8 +79,10 @@ def newest(rows: QuerySet[Transaction], limit: int | None = None) -> Iterator[Tr
 def relate(batch: Sequence[Transaction]) -> None:
     """Set what rows refer to, which many of them share: joined, it would be built again for each row."""
     lanes = Lane.objects.select_related("watch").in_bulk({row.lane_id for row in batch})
-    relayers = Relayer.objects.only(*RELAYER_COLUMNS).in_bulk(
-        {row.relayer_id for row in batch if row.relayer_id is not None}
+    relayers = (
+        Relayer.objects.select_related("health")
+        .only(*RELAYER_COLUMNS)
+        .in_bulk({row.relayer_id for row in batch if row.relayer_id is not None})
     )
     keys = {key for row in batch for key in (row.mined_attempt_id, row.last_attempt_id) if key is not None}
     attempts = Attempt.objects.only("hash", "error", "purpose").in_bulk(keys)

@@ -107,9 +107,7 @@ class LaneAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Lane]:
         lanes: QuerySet[Lane] = super().get_queryset(request)
-        return lanes.select_related("relayer").defer(
-            "relayer__custom_rpc_urls", "relayer__private_rpc_urls", "relayer__balance_hours"
-        )
+        return lanes.select_related("relayer").defer("relayer__custom_rpc_urls", "relayer__private_rpc_urls")
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)
@@ -307,7 +305,7 @@ def lane_of(obj: Any) -> Any:
     """Return the lane of a relayer, or a lane, with its `open_counts`; all panels of a page read them once."""
     if not hasattr(obj, "counted_lane"):
         key = {"relayer": obj.pk} if isinstance(obj, Relayer) else {"pk": obj.pk}
-        obj.counted_lane = Lane.objects.select_related("relayer", "watch").filter(**key).first()
+        obj.counted_lane = Lane.objects.select_related("relayer__health", "watch").filter(**key).first()
         add_counts([obj.counted_lane] if obj.counted_lane else [])
     return obj.counted_lane
 

@@ -25,7 +25,9 @@ SIGNING = {
 
 
 # The columns of a relayer that reasons need.
-RELAYER_COLUMNS = ("identifier", "network", "chain_id", "paused", "system_disabled", "disabled_reason_details")
+RELAYER_COLUMNS = (
+    "identifier", "network", "chain_id", "paused", "health__system_disabled", "health__disabled_reason_details",
+)  # fmt: skip
 # After which a row or a lane that is due is late. Sweeps take seconds.
 PATIENCE = timedelta(minutes=1)
 
@@ -94,7 +96,8 @@ def stop_reason(relayer: Relayer | None) -> str:
     """Return why a relayer gets no new nonces, or ""."""
     if relayer is not None and relayer.paused:
         return "The relayer is paused."
-    return f"The relayer is disabled. {relayer.disabled_reason_details}" if relayer and relayer.system_disabled else ""
+    health = relayer.health if relayer else None
+    return f"The relayer is disabled. {health.disabled_reason_details}" if health and health.system_disabled else ""
 
 
 def _outage(lane: Lane, *which: Waiting) -> str:

@@ -13,22 +13,25 @@ from django.db import connection
 
 from relayer_service.api.exceptions import NotFound
 from relayer_service.storage.nul import has_nul
-from relayers.models import NOT_FOUND, Relayer
+from relayers.models import NOT_FOUND, Relayer, RelayerHealth
 from signers.models import Signer
 from spending.models import SpendingPolicy
 
 # In the order of the model's fields.
 COLUMNS = (
-    "sequence", "identifier", "network", "network_type", "chain_id", "address", "signer_id", "paused",
-    "system_disabled", "disabled_reason_details", "policies", "spending_id",
+    "sequence", "identifier", "network", "network_type", "chain_id", "address", "signer_id", "paused", "policies",
+    "spending_id",
 )  # fmt: skip
+HEALTH_COLUMNS = ("relayer_id", "system_disabled", "disabled_reason_details")
 FIELDS = """
-{columns}, signer.type, spending.rules, (SELECT spending_id FROM tokens_accesstoken WHERE id = %s)
+{columns}, health.system_disabled, health.disabled_reason_details, signer.type, spending.rules,
+(SELECT spending_id FROM tokens_accesstoken WHERE id = %s)
 """.format(columns=", ".join(f"relayer.{column}" for column in COLUMNS))  # noqa: S608  # constants
 # How many values are selected.
-WIDTH = len(COLUMNS) + 3
+WIDTH = len(COLUMNS) + 5
 TABLES = """
 relayers_relayer AS relayer JOIN signers_signer AS signer ON signer.sequence = relayer.signer_id
+LEFT JOIN relayers_relayerhealth AS health ON health.relayer_id = relayer.sequence
 LEFT JOIN spending_spendingpolicy AS spending ON spending.id = relayer.spending_id
 """
 STATEMENT = f"SELECT {FIELDS} FROM {TABLES} WHERE relayer.identifier = %s"  # noqa: S608  # constants
@@ -51,9 +54,11 @@ def from_columns(identifier: str, found: Sequence[Any] | None) -> tuple[Relayer,
     """Return the relayer and the token's policy of a row of `STATEMENT`; raise `NotFound` without one."""
     if found is None:
         raise NotFound(NOT_FOUND.format(identifier))
-    *values, paused, disabled, details, policies, spending, signer_type, rules, token_spending = found
-    values += [bool(paused), bool(disabled), details, json.loads(policies), spending]
+    *values, paused, policies, spending, disabled, details, signer_type, rules, token_spending = found
+    values += [bool(paused), json.loads(policies), spending]
     relayer = Relayer.from_db(connection.alias, COLUMNS, values)
+    health = [relayer.pk, bool(disabled), details or ""]
+    relayer.health = RelayerHealth.from_db(connection.alias, HEALTH_COLUMNS, health)
     relayer.signer = Signer.from_db(connection.alias, ("sequence", "type"), [relayer.signer_id, signer_type])
     if rules is not None:
         policy = SpendingPolicy.from_db(connection.alias, ("id", "rules"), [relayer.spending_id, json.loads(rules)])

@@ -98,7 +98,7 @@ def _for_waiting(row: Transaction, lane: Lane) -> Advice:
         return Advice(Remedy.TOP_UP, "The balance does not cover it.")
     if lane.waiting == Waiting.SIGNER:
         return Advice(None, "Check the signer of the relayer.")
-    if lane.waiting == Waiting.NODES or (lane.relayer and lane.relayer.system_disabled):
+    if lane.waiting == Waiting.NODES or (lane.relayer and lane.relayer.health.system_disabled):
         return Advice(None, "Check the nodes of the relayer.")
     return NOTHING
 

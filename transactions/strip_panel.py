@@ -253,8 +253,8 @@ def last_answer(cell: Cell) -> str:
 
 def top_up(lane: Lane, cells: Sequence[Cell]) -> dict[str, str]:
     """Return where to send what is missing, and how much that is."""
-    balance = lane.relayer.balance if lane.relayer else None
-    read_at: datetime | None = lane.relayer.balance_at if lane.relayer else None
+    balance = lane.relayer.health.balance if lane.relayer else None
+    read_at: datetime | None = lane.relayer.health.balance_at if lane.relayer else None
     network = formatting.network_of(lane.relayer, lane)
     found = MISSING.search(lane.waiting_details)
     if found:

@@ -263,7 +263,7 @@ class TransactionViewSet(ResourceViewSet):
 
 
 def _relayers() -> QuerySet[Any]:
-    rows = Relayer.objects.only(*RELAYER_COLUMNS, "address")
+    rows = Relayer.objects.select_related("health").only(*RELAYER_COLUMNS, "address")
     found: QuerySet[Any] = rows.annotate(generation=Coalesce("lane__generation", 0))
     return found
 

@@ -174,7 +174,7 @@ def _empty_values(field: Any, width: int) -> tuple[Any, ...]:
     """Return the values for which an optional field is omitted."""
     if field.source == "*":
         # The first column may be that of a related row.
-        return (("",) * width, (None, *("",) * (width - 1)))
+        return (("",) * width, (None, *("",) * (width - 1)), (None,) * width)
     if isinstance(field, serializers.BaseSerializer):
         return None, "{}", "[]"
     return ("{}", "[]") if isinstance(field, serializers.ListField) else (None, "")

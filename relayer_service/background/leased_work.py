@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from django.db import DatabaseError
@@ -107,7 +108,7 @@ class FairQueues:
 
     def add(self, batches: Iterable[list[Any]]) -> None:
         for batch in batches:
-            key = tuple(json.dumps(getattr(batch[0], column)) for column in self._columns)
+            key = tuple(json.dumps(attrgetter(column.replace("__", "."))(batch[0])) for column in self._columns)
             self._waiting[key].append(batch)
         self._start()
 

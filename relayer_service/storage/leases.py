@@ -29,7 +29,7 @@ class LeasedQuerySet(models.QuerySet[Any]):
         to its pool, as the work that follows may wait long.
         """
         with transaction.atomic(savepoint=False):
-            rows = list(self.claimable().select_for_update(skip_locked=True)[:limit])
+            rows = list(self.claimable().select_for_update(skip_locked=True, of=("self",))[:limit])
             if rows:
                 # Read after the lock, which may take a while to get.
                 claim = {self.model.lease_end: database_now() + length, "lease": lease or uuid.uuid4()}

@@ -92,7 +92,7 @@ def _sign(request: SigningRequest) -> Signature:
 
 def _allowed_relayer(request: SigningRequest) -> Relayer:
     """Return the relayer; raise an error unless it may sign this now."""
-    relayer = find_relayer(request.relayer_id, Relayer.objects.select_related("signer"))
+    relayer = find_relayer(request.relayer_id, Relayer.objects.select_related("signer", "health"))
     check_state(relayer, request.kind)
     if reason := signing.incompatibility(relayer.signer, relayer.network_type):
         raise ValidationError(reason, ErrorCode.NOT_ALLOWED)
@@ -114,7 +114,7 @@ def _others(relayer: Relayer, request: SigningRequest) -> list[Relayer]:
 def check_state(relayer: Relayer, kind: Kind) -> None:
     if relayer.paused:
         raise Forbidden(PAUSED, ErrorCode.RELAYER_PAUSED)
-    if relayer.system_disabled:
+    if relayer.health.system_disabled:
         raise Forbidden(DISABLED, ErrorCode.RELAYER_DISABLED)
     if kind not in relayer.allow_signing:
         raise Forbidden(NOT_ALLOWED.format(kind.label, kind.value), ErrorCode.SIGNING_NOT_ALLOWED)

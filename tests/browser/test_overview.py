@@ -12,7 +12,7 @@ from notifications.models import Delivery, Notification
 from relayer_service.models import PeriodicRun
 from relayers import health
 from relayers.health import AccountReading
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from rpc.models import CallHour
 from tests.browser.conftest import TakeScreenshot
 from tests.relayers import factories
@@ -22,8 +22,8 @@ HALF_A_MINUTE = 30_000
 
 
 def checked(relayer: Relayer, reading: AccountReading) -> None:
-    Relayer.objects.update(due_at=timezone.now())
-    for claimed in Relayer.objects.all().claim(10, health.lease_length()):
+    RelayerHealth.objects.update(due_at=timezone.now())
+    for claimed in RelayerHealth.objects.select_related("relayer").claim(10, health.lease_length()):
         health.write([(claimed, reading if claimed.pk == relayer.pk else AccountReading(nonce=1, balance=ETHER))])
 
 
@@ -113,8 +113,8 @@ def test_an_outage_of_one_network_is_one_row_to_open_acknowledge_and_see_end(
     expect(page.locator(".attention li", has_text="mainnet")).to_have_count(0)
 
 
-def claim(relayers: list[Relayer]) -> list[Relayer]:
-    chosen = Relayer.objects.filter(pk__in=[relayer.pk for relayer in relayers])
+def claim(relayers: list[Relayer]) -> list[RelayerHealth]:
+    chosen = RelayerHealth.objects.filter(relayer__in=relayers).select_related("relayer")
     chosen.update(due_at=timezone.now())
     return list(chosen.claim(len(relayers), health.lease_length()))
 
@@ -125,9 +125,8 @@ def test_the_overview_fits_in_two_screens_whatever_breaks(
 ) -> None:
     down = {"signer": treasury.signer, "address": treasury.address, "name": "Down", "failed_checks": 2}
     down |= {"failing_since": timezone.now(), "checked_at": timezone.now(), "nonce": 1, "balance_text": "1"}
-    Relayer.objects.bulk_create(
-        Relayer(identifier=f"down-{number}", network=f"net-{number}", **down) for number in range(60)
-    )
+    for number in range(60):
+        factories.relayer(identifier=f"down-{number}", network=f"net-{number}", **down)
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/admin/", wait_until="networkidle")
     expect(page.locator(".attention [data-part='Needs attention'] li")).to_have_count(15)

@@ -16,7 +16,7 @@ from eth_utils.address import to_checksum_address
 from playwright.sync_api import BrowserContext, Page, expect
 
 from notifications.models import Delivery, Notification
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from signers.models import Signer
 from tests.browser.conftest import TakeScreenshot
 from tests.relayers import factories
@@ -165,11 +165,11 @@ def test_a_relayer_is_added_on_a_network_of_its_own(page: Page, nodes: list[Stan
     assert "s3cret" not in page.content()
 
     # Nothing was changed, so nothing is written: line breaks and masked URLs come back as they were.
-    Relayer.objects.update(due_at=None)
+    RelayerHealth.objects.update(due_at=None)
     page.get_by_role("button", name="Save and continue editing").click()
     expect(page.get_by_text("was changed successfully")).to_be_visible()
     relayer = Relayer.objects.get()
-    assert relayer.due_at is None
+    assert relayer.health.due_at is None
     assert relayer.custom_rpc_urls == [{"url": nodes[0].url, "weight": 70}, {"url": nodes[1].url, "weight": 100}]
     assert relayer.policies == {
         "eip1559_pricing": True,
@@ -202,7 +202,8 @@ def test_what_a_minimum_balance_means_and_why_there_is_no_address_is_shown(
     page: Page, fleet: Relayer, take_screenshot: TakeScreenshot
 ) -> None:
     Signer.objects.update(last_error="Vault refused the AppRole login.")
-    Relayer.objects.filter(pk=fleet.pk).update(address="", balance_is_low=True, balance_text="93100000000000000")
+    Relayer.objects.update(address="")
+    RelayerHealth.objects.update(balance_is_low=True, balance_text="93100000000000000")
     page.goto(f"{LIST}{fleet.pk}/change/", wait_until="networkidle")
     expect(page.get_by_text("0.0931 ETH, below the minimum of 0.1 ETH")).to_be_visible()
     expect(page.get_by_text("The signer failed: Vault refused the AppRole login.")).to_be_visible()

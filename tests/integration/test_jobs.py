@@ -32,4 +32,4 @@ def test_a_worker_finds_a_job_and_goes_on_after_another_was_killed(tmp_path: Pat
     job.refresh_from_db()
     assert (job.state, job.done, job.failed) == ("finished", 3, 0)
     first.refresh_from_db()
-    assert (first.due_at, first.checked_at) == (None, None)
+    assert (first.health.due_at, first.health.checked_at) == (None, None)

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from relayer_service.background import tasks
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from tests import processes, servers
 from tests.api import WireApi
 from tests.concurrency import wait_until
@@ -103,17 +103,17 @@ def body(hook: Receiver, number: int) -> Any:
 def test_a_relayer_is_disabled_when_its_last_node_dies_and_enabled_when_it_returns(
     node: ExitStack, worker: subprocess.Popen[bytes], worker_log: Path, hook: Receiver, port: int, wire: WireApi
 ) -> None:
-    wait_until(Relayer.objects.filter(nonce=0).exists)
+    wait_until(RelayerHealth.objects.filter(nonce=0).exists)
     assert shown(wire) == {"system_disabled": False, "disabled_reason": None}
     assert hook.requests == []
     node.close()
     reason = {"type": "NonceSyncFailed", "details": DETAILS}
-    wait_until(Relayer.objects.filter(system_disabled=True).exists)
+    wait_until(RelayerHealth.objects.filter(system_disabled=True).exists)
     assert shown(wire) == {"system_disabled": True, "disabled_reason": reason}
     wait_until(lambda: len(hook.requests) == 1)
     assert body(hook, 0) == {"type": "relayer.disabled", "data": DATA | {"reason": DETAILS, "disabled_reason": reason}}
     with servers.hardhat(port):
-        wait_until(Relayer.objects.filter(system_disabled=False).exists)
+        wait_until(RelayerHealth.objects.filter(system_disabled=False).exists)
         assert shown(wire) == {"system_disabled": False, "disabled_reason": None}
         wait_until(lambda: len(hook.requests) == 2)
         assert body(hook, 1) == {"type": "relayer.enabled", "data": DATA | {"reason": "The nonce was read again."}}

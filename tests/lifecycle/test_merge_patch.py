@@ -112,7 +112,7 @@ def test_a_new_signer_brings_its_address(manager: Api) -> None:
     )
     stored = Relayer.objects.get()
     # What was read of the old account is forgotten.
-    assert (stored.signer.identifier, stored.address, stored.nonce) == ("signer-2", OTHER_ADDRESS, None)
+    assert (stored.signer.identifier, stored.address, stored.health.nonce) == ("signer-2", OTHER_ADDRESS, None)
 
 
 def test_a_signer_that_does_not_fit_is_refused(manager: Api) -> None:

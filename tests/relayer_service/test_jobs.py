@@ -18,7 +18,7 @@ from relayer_service.jobs import running
 from relayer_service.jobs.kinds import Result
 from relayer_service.models import Job
 from relayer_service.storage.selections import Selection
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from relayers.tasks import CheckRelayers
 from signers.models import Signer
 from tests.concurrency import in_threads
@@ -52,7 +52,9 @@ def run_once(job: Job) -> None:
 
 
 def due() -> list[str]:
-    return list(Relayer.objects.filter(due_at__lte=timezone.now()).order_by("pk").values_list("identifier", flat=True))
+    return list(
+        Relayer.objects.filter(health__due_at__lte=timezone.now()).order_by("pk").values_list("identifier", flat=True)
+    )
 
 
 def page_of(job: Job, view: str = "change") -> str:
@@ -111,7 +113,7 @@ def test_another_worker_goes_on_where_a_killed_one_was() -> None:
     job.refresh_from_db()
     assert job.done == 2
     Job.objects.update(due_at=timezone.now())
-    Relayer.objects.update(due_at=timezone.now() + timedelta(minutes=5))
+    RelayerHealth.objects.update(due_at=timezone.now() + timedelta(minutes=5))
     run_jobs()
     job.refresh_from_db()
     assert (job.state, job.done) == ("finished", 5)

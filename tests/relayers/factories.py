@@ -6,13 +6,15 @@ from typing import Any
 
 from notifications.models import Notification
 from relayer_service.storage.selections import Selection
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from relayers.states import set_all_paused
 from signers.models import Signer
 
 # The first account that Hardhat and Anvil start with; its key is public.
 KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+# What the service finds out.
+HEALTH_COLUMNS = {field.name for field in RelayerHealth._meta.fields} - {"relayer", "network"}
 
 
 def signer(identifier: str = "signer-1", key: str = KEY) -> Signer:
@@ -30,20 +32,29 @@ def notification(identifier: str = "hook-1", url: str = "https://hooks.example.c
 
 
 def relayer(**changes: Any) -> Relayer:
-    """Create a relayer, with changes; its own RPC URLs are given as `rpc_urls`."""
+    """Create a relayer, with changes of it and of its health; its own RPC URLs are given as `rpc_urls`."""
     rpc_urls = changes.pop("rpc_urls", [])
     values = {
         "identifier": "relayer-1",
         "name": "Relayer 1",
         "network": "sepolia",
         "address": ADDRESS,
-    } | changes
+    } | {name: value for name, value in changes.items() if name not in HEALTH_COLUMNS}
     if "signer" not in values:
         values["signer"] = signer()
     created = Relayer(**values)
     created.set_rpc_urls(rpc_urls)
     created.save()
+    found = {name: changes[name] for name in changes.keys() & HEALTH_COLUMNS}
+    set_health(created, network=created.network, **found)
     return created
+
+
+def set_health(relayer: Relayer, **changes: Any) -> None:
+    """Write what a check would find out."""
+    for name, value in changes.items():
+        setattr(relayer.health, name, value)
+    RelayerHealth.objects.update_or_create(changes, relayer=relayer)
 
 
 def set_paused(relayer: Relayer, paused: bool, reason: str = "") -> bool:

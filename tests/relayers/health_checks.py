@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from notifications.models import Delivery
 from relayers.health import AccountReading, check_due
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from tests.relayers import factories
 
 CHAIN = 31337
@@ -34,7 +34,7 @@ def on_nodes(*urls: str, **values: Any) -> Relayer:
 
 
 def make_due() -> None:
-    Relayer.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+    RelayerHealth.objects.update(due_at=timezone.now() - timedelta(seconds=1))
 
 
 def check() -> Relayer:
@@ -45,7 +45,7 @@ def check() -> Relayer:
 
 
 def state(relayer: Relayer) -> dict[str, Any]:
-    return {name: getattr(relayer, name) for name in NO_REASON}
+    return {name: getattr(relayer.health, name) for name in NO_REASON}
 
 
 def bodies() -> list[Any]:

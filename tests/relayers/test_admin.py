@@ -252,7 +252,7 @@ def test_many_relayers_are_checked_now(
     with django_capture_on_commit_callbacks(execute=True):
         run_jobs()
     assert Job.objects.values("done", "skipped", "failed").get() == {"done": 2, "skipped": 1, "failed": 0}
-    due = Relayer.objects.filter(due_at__lte=timezone.now()).values_list("identifier", flat=True)
+    due = Relayer.objects.filter(health__due_at__lte=timezone.now()).values_list("identifier", flat=True)
     assert list(due) == ["one", "two"]
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
 
@@ -263,7 +263,7 @@ def test_one_relayer_is_checked_now_from_its_page(admin_client: Client) -> None:
     assert admin_client.get(page_of(relayer, "check")).status_code == 405
     page = admin_client.post(page_of(relayer, "check"), follow=True)
     assert told(page) == ["Queued for a check: 1 relayer."]
-    assert Relayer.objects.filter(due_at__lte=timezone.now()).exists()
+    assert Relayer.objects.filter(health__due_at__lte=timezone.now()).exists()
 
 
 def facts(page: Any) -> dict[str, str]:
@@ -447,10 +447,10 @@ def test_staff_who_may_only_view_change_nothing_and_call_no_node(client: Client,
     assert viewer.post(f"{LIST}add/", form).status_code == 403
     assert viewer.post(page_of(relayer, "check")).status_code == 403
     viewer.post(LIST, select("pause_selected", relayer))
-    assert Relayer.objects.values("name", "paused", "due_at").get() == {
+    assert Relayer.objects.values("name", "paused", "health__due_at").get() == {
         "name": "Relayer 1",
         "paused": False,
-        "due_at": later,
+        "health__due_at": later,
     }
     assert node.asked == []
 

@@ -60,8 +60,8 @@ def test_a_relayer_is_added_with_the_address_of_its_signer_and_checked_at_once(
     assert (relayer.address, relayer.signer) == (factories.ADDRESS, factories.signer())
     assert (relayer.notification, relayer.chain_id, relayer.paused) == (None, None, False)
     assert (relayer.custom_rpc_urls, relayer.masked_rpc_urls, relayer.policies) == (None, [], {})
-    assert relayer.due_at
-    assert relayer.due_at <= timezone.now()
+    assert relayer.health.due_at
+    assert relayer.health.due_at <= timezone.now()
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
     assert len(told(page)) == 1
 

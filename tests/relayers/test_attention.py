@@ -7,7 +7,7 @@ from django.test import Client
 
 from relayers import health
 from relayers.health import AccountReading
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayer_service.admin.overview_pages import attention
@@ -21,7 +21,7 @@ ETHER = 10**18
 
 
 def checked(reading: AccountReading) -> None:
-    (relayer,) = Relayer.objects.all().claim(1, health.lease_length())
+    (relayer,) = RelayerHealth.objects.select_related("relayer").claim(1, health.lease_length())
     health.write([(relayer, reading)])
 
 
@@ -54,7 +54,7 @@ def test_a_relayer_that_runs_dry_is_named_until_it_is_topped_up_and_checked(clie
     clock.forward(120)
     checked(AccountReading(nonce=7, balance=10 * ETHER))
     assert relayers_of(staff) == []
-    assert Relayer.objects.get().low_since is None
+    assert Relayer.objects.get().health.low_since is None
 
 
 @pytest.mark.usefixtures("relayer")
@@ -94,4 +94,4 @@ def test_failing_nodes_are_one_cause_before_and_after_they_disable_a_relayer(cli
     clock.forward(120)
     checked(AccountReading(nonce=7, balance=ETHER))
     assert relayers_of(staff) == []
-    assert Relayer.objects.get().failing_since is None
+    assert Relayer.objects.get().health.failing_since is None

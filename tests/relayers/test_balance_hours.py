@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from relayers.balance_hours import DAY, HOUR, by_step, with_reading
 from relayers.health import AccountReading, lease_length, write
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayers import factories
 
@@ -75,12 +75,12 @@ def test_a_check_keeps_the_balance_of_the_hour_and_one_that_reads_none_does_not(
     relayer = factories.relayer()
     hour = int(timezone.now().timestamp()) // HOUR * HOUR
     for balance in (9, 5, None):
-        Relayer.objects.update(due_at=timezone.now(), leased_until=None)
-        (claimed,) = Relayer.objects.all().claim(1, lease_length())
+        RelayerHealth.objects.update(due_at=timezone.now(), leased_until=None)
+        (claimed,) = RelayerHealth.objects.select_related("relayer").claim(1, lease_length())
         write([(claimed, AccountReading(7, balance))])
         relayer.refresh_from_db()
-    assert relayer.balance_hours in ([[hour, "5"]], [[hour, "9"], [hour + HOUR, "5"]])
-    assert [amount for _, amount in relayer.outflow_days] == ["4"]
+    assert relayer.health.balance_hours in ([[hour, "5"]], [[hour, "9"], [hour + HOUR, "5"]])
+    assert [amount for _, amount in relayer.health.outflow_days] == ["4"]
 
 
 @pytest.mark.django_db
@@ -88,17 +88,18 @@ def test_a_check_keeps_the_minimum_as_it_was_at_the_time(clock: Clock) -> None:
     relayer = factories.relayer()
     noon = int(NOON.timestamp())
     for minimum in ({"min_balance": 2**128}, {"min_balance": 2**128}, {"min_balance": 3}, {}):
-        Relayer.objects.update(due_at=timezone.now(), leased_until=None, policies=minimum)
-        (claimed,) = Relayer.objects.all().claim(1, lease_length())
+        Relayer.objects.update(policies=minimum)
+        RelayerHealth.objects.update(due_at=timezone.now(), leased_until=None)
+        (claimed,) = RelayerHealth.objects.select_related("relayer").claim(1, lease_length())
         write([(claimed, AccountReading(7, 5))])
         clock.forward(HOUR)
     relayer.refresh_from_db()
-    assert relayer.minimum_hours == [[noon, str(2**128)], [noon + 2 * HOUR, "3"], [noon + 3 * HOUR, ""]]
-    assert relayer.balance_hours == [[noon, "5"]]
+    assert relayer.health.minimum_hours == [[noon, str(2**128)], [noon + 2 * HOUR, "3"], [noon + 3 * HOUR, ""]]
+    assert relayer.health.balance_hours == [[noon, "5"]]
 
 
 @pytest.mark.django_db
 def test_the_balances_of_another_account_are_forgotten() -> None:
     relayer = factories.relayer(balance_hours=[entry(0, "5")])
-    relayer.save(update_fields=relayer.clear_readings())
-    assert Relayer.objects.get().balance_hours == []
+    relayer.health.clear_readings()
+    assert relayer.health.balance_hours == []

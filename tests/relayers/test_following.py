@@ -22,7 +22,7 @@ from relayer_service.models import AuditEntry
 from relayers import health
 from relayers.account import Answers
 from relayers.health import AccountReading
-from relayers.models import NO_READINGS, Relayer
+from relayers.models import NO_READINGS, Relayer, RelayerHealth
 from relayers.writes import RelayerFollower
 from signers import signing
 from signers.models import Signer
@@ -86,9 +86,9 @@ def address_of(signer: Signer) -> str:
 
 def check(reading: AccountReading = READ) -> Relayer:
     """Write what a check has read of the one relayer that there is."""
-    Relayer.objects.update(due_at=timezone.now() - timedelta(seconds=1))
-    (relayer,) = Relayer.objects.all().claim(1, health.lease_length())
-    health.write([(relayer, reading)])
+    RelayerHealth.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+    (claimed,) = RelayerHealth.objects.select_related("relayer").claim(1, health.lease_length())
+    health.write([(claimed, reading)])
     return Relayer.objects.get()
 
 
@@ -116,16 +116,16 @@ def test_relayers_follow_a_key_that_is_confirmed_and_are_checked_at_once(
     seen |= {"outflow_days": [[0, "1"]], "runway_is_short": True}
     later = timezone.now() + timedelta(minutes=2)
     relayer = factories.relayer(due_at=later, lease=uuid.uuid4(), **seen)
-    under_way = Relayer.objects.get()
+    under_way = RelayerHealth.objects.get()
     other = factories.relayer(identifier="relayer-2", signer=factories.signer("signer-2"))
     with django_capture_on_commit_callbacks(execute=True):
         page = replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS)
     assert f"signer-1: moved to {OTHER_ADDRESS}: 1 relayer" in told(page)
     relayer.refresh_from_db()
     assert (relayer.address, address_of(relayer.signer)) == (OTHER_ADDRESS, OTHER_ADDRESS)
-    assert {name: getattr(relayer, name) for name in seen} == NO_READINGS
-    assert relayer.due_at
-    assert relayer.due_at <= timezone.now()
+    assert {name: getattr(relayer.health, name) for name in seen} == NO_READINGS
+    assert relayer.health.due_at
+    assert relayer.health.due_at <= timezone.now()
     assert not under_way.release(later, nonce=5)
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
     other.refresh_from_db()
@@ -282,7 +282,7 @@ def test_a_relayer_with_another_address_than_its_signer_is_disabled(admin_client
     check()
     move_key(relayer.signer)
     for _ in range(3):
-        found = check()
+        found = check().health
         assert (found.system_disabled, found.disabled_reason_type) == (True, "NonceSyncFailed")
         assert found.disabled_reason_details == MISMATCH
     cause = "sepolia: address differs from the signer's 1 relayer Treasury (relayer-1)"
@@ -291,7 +291,7 @@ def test_a_relayer_with_another_address_than_its_signer_is_disabled(admin_client
     assert asked == ASKED.partition(" Enter")[0]
     replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS, key="")
     assert Relayer.objects.get().address == OTHER_ADDRESS
-    assert [check().system_disabled for _ in range(3)][-1] is False
+    assert [check().health.system_disabled for _ in range(3)][-1] is False
 
 
 def vault_signer(server: VaultServer) -> Signer:
@@ -316,11 +316,11 @@ def test_a_key_that_was_replaced_in_vault_shows_when_its_signer_is_verified(vaul
     signing.verify(signer)
     vault.secrets["/v1/secret/data/main"] = {"value": OTHER_KEY}
     asked = len(vault.asked)
-    assert not check().system_disabled
+    assert not check().health.system_disabled
     # A check calls no other server for a key.
     assert len(vault.asked) == asked
     signing.verify(Signer.objects.get())
-    assert check().disabled_reason_details == MISMATCH
+    assert check().health.disabled_reason_details == MISMATCH
 
 
 def test_staff_who_save_a_relayer_take_over_the_address_that_was_verified(

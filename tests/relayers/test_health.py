@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from relayers import health
 from relayers.health import AccountReading, check_due, judge
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from tests.chain import faults
 from tests.chain.faults import SECRET, Behaviour, by_method, error, good, node
 from tests.notifications.clock import NOON, Clock
@@ -30,8 +30,10 @@ from tests.relayers.health_checks import (
 )
 
 
-def in_memory(**values: Any) -> Relayer:
-    return Relayer(**{"identifier": "relayer-1", "address": factories.ADDRESS} | values)
+def in_memory(**values: Any) -> RelayerHealth:
+    of_relayer = {name: values.pop(name) for name in ("address", "paused", "policies") if name in values}
+    relayer = Relayer(**{"identifier": "relayer-1", "address": factories.ADDRESS} | of_relayer)
+    return RelayerHealth(relayer=relayer, **values)
 
 
 def telling(nonce: dict[str, Any] | None = None, balance: dict[str, Any] | None = None) -> Behaviour:
@@ -105,13 +107,13 @@ def test_a_good_check_writes_what_the_chain_says(hardhat: str, settings: Any) ->
     on_nodes(hardhat)
     started = timezone.now()
     relayer = check()
-    assert (relayer.nonce, relayer.balance, relayer.balance_is_low) == (0, TEN_THOUSAND, False)
-    assert (state(relayer), relayer.failed_checks, relayer.good_checks) == (NO_REASON, 0, 1)
-    assert relayer.lease is None
-    assert relayer.checked_at is not None
-    assert relayer.due_at is not None
-    assert started <= relayer.checked_at <= timezone.now()
-    assert 54 <= (relayer.due_at - relayer.checked_at).total_seconds() <= 66
+    assert (relayer.health.nonce, relayer.health.balance, relayer.health.balance_is_low) == (0, TEN_THOUSAND, False)
+    assert (state(relayer), relayer.health.failed_checks, relayer.health.good_checks) == (NO_REASON, 0, 1)
+    assert relayer.health.lease is None
+    assert relayer.health.checked_at is not None
+    assert relayer.health.due_at is not None
+    assert started <= relayer.health.checked_at <= timezone.now()
+    assert 54 <= (relayer.health.due_at - relayer.health.checked_at).total_seconds() <= 66
 
 
 @pytest.mark.django_db
@@ -164,7 +166,7 @@ def test_one_bad_node_of_several_never_disables(hardhat: str, faulty: dict[str, 
         on_nodes(bad[name], hardhat)
         for _ in range(6):
             relayer = check()
-            assert (state(relayer), relayer.nonce, relayer.balance) == (NO_REASON, 0, TEN_THOUSAND)
+            assert (state(relayer), relayer.health.nonce, relayer.health.balance) == (NO_REASON, 0, TEN_THOUSAND)
 
 
 @pytest.mark.django_db
@@ -186,7 +188,7 @@ def test_the_largest_numbers_are_kept_exactly() -> None:
     with node(telling(nonce={"result": hex(nonce)}, balance={"result": hex(balance)})) as one:
         on_nodes(one.url)
         relayer = check()
-    assert (relayer.nonce, relayer.balance) == (nonce, balance)
+    assert (relayer.health.nonce, relayer.health.balance) == (nonce, balance)
 
 
 @pytest.mark.django_db
@@ -198,29 +200,29 @@ def test_a_check_that_cannot_read_the_balance_keeps_the_last_one_and_its_time(
         on_nodes(one.url, policies={"min_balance": TEN_THOUSAND + 1})
         relayer = check()
         known = (TEN_THOUSAND, NOON, True)
-        assert (relayer.balance, relayer.balance_at, relayer.balance_is_low) == known
+        assert (relayer.health.balance, relayer.health.balance_at, relayer.health.balance_is_low) == known
         one.behaviour = fault
         for _ in range(2):
             clock.forward(60)
             relayer = check()
-        assert (relayer.balance, relayer.balance_at, relayer.balance_is_low) == known
-        assert relayer.checked_at == clock.now
+        assert (relayer.health.balance, relayer.health.balance_at, relayer.health.balance_is_low) == known
+        assert relayer.health.checked_at == clock.now
         one.behaviour = good
-        assert check().balance_at == clock.now
+        assert check().health.balance_at == clock.now
 
 
 @pytest.mark.django_db
 def test_a_balance_that_one_node_does_not_return_is_read_from_the_next(hardhat: str) -> None:
     with node(telling(balance=error(-32000, "no balances today"))) as one:
         on_nodes(one.url, hardhat)
-        assert {check().balance for _ in range(6)} == {TEN_THOUSAND}
+        assert {check().health.balance for _ in range(6)} == {TEN_THOUSAND}
 
 
 @pytest.mark.django_db
 def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFixture) -> None:
     on_nodes(hardhat, policies={"min_balance": TEN_THOUSAND + 1})
     check()
-    assert check().balance_is_low
+    assert check().health.balance_is_low
     (line,) = [record for record in caplog.records if record.name == "relayers.health"]
     assert (line.levelname, line.getMessage()) == ("WARNING", "The balance of relayer relayer-1 is low")
     assert line.fields == {"relayer": "relayer-1", "network": "local"}  # type: ignore[attr-defined]
@@ -262,10 +264,10 @@ def test_details_and_logs_hold_no_url_and_no_key(
     on_nodes(*faulty.values())
     check()
     relayer = check()
-    assert relayer.system_disabled
-    assert "127.0.0.1" not in relayer.disabled_reason_details
-    assert "://" not in relayer.disabled_reason_details
-    assert SECRET not in relayer.disabled_reason_details
+    assert relayer.health.system_disabled
+    assert "127.0.0.1" not in relayer.health.disabled_reason_details
+    assert "://" not in relayer.health.disabled_reason_details
+    assert SECRET not in relayer.health.disabled_reason_details
     assert not [record for record in caplog.records if SECRET in str(record.__dict__)]
 
 
@@ -273,7 +275,7 @@ def test_details_and_logs_hold_no_url_and_no_key(
 def test_a_relayer_that_is_paused_is_checked_too(hardhat: str) -> None:
     on_nodes(hardhat, paused=True)
     relayer = check()
-    assert (relayer.nonce, relayer.paused) == (0, True)
+    assert (relayer.health.nonce, relayer.paused) == (0, True)
 
 
 @pytest.mark.django_db
@@ -281,8 +283,8 @@ def test_a_relayer_without_an_address_is_looked_at_and_left_as_it_is(hardhat: st
     on_nodes(hardhat, address="")
     for _ in range(3):
         relayer = check()
-    assert (relayer.nonce, relayer.balance, state(relayer)) == (None, None, NO_REASON)
-    assert relayer.checked_at is not None
+    assert (relayer.health.nonce, relayer.health.balance, state(relayer)) == (None, None, NO_REASON)
+    assert relayer.health.checked_at is not None
 
 
 @pytest.mark.django_db
@@ -298,13 +300,13 @@ def test_urls_that_cannot_be_opened_fail_one_relayer_alone(hardhat: str) -> None
     on_nodes(hardhat, identifier="relayer-1")
     on_nodes(hardhat, identifier="relayer-2")
     # The ciphertext of another row does not open.
-    moved = Relayer.objects.filter(identifier="relayer-1").values_list("custom_rpc_urls", flat=True).get()
+    moved: Any = Relayer.objects.filter(identifier="relayer-1").values_list("custom_rpc_urls", flat=True).get()
     with connection.cursor() as cursor:
         cursor.execute("UPDATE relayers_relayer SET custom_rpc_urls = %s WHERE identifier = 'relayer-2'", [moved.text])
     for _ in range(2):
         make_due()
         assert check_due() == 2
     first, second = Relayer.objects.all()
-    assert (first.nonce, state(first)) == (0, NO_REASON)
+    assert (first.health.nonce, state(first)) == (0, NO_REASON)
     details = "The nonce could not be read from any node: its RPC URLs cannot be decrypted."
     assert state(second) == REASON | {"disabled_reason_details": details}

@@ -17,7 +17,7 @@ from notifications.models import Delivery, Notification
 from relayer_service.fleet.planning import plan
 from relayer_service.fleet.sections import ConcurrentChange
 from relayer_service.storage.encryption import Sealed
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from signers.models import Signer
 from tests.amounts import amount
 from tests.concurrency import wait_until, waits_for_a_lock
@@ -79,8 +79,8 @@ def test_a_file_creates_what_it_names(tmp_path: Path, full: dict[str, Any]) -> N
         {"url": full["custom_rpc_urls"][0]["url"].split("/777")[0] + "/***", "weight": 70},
         {"url": full["custom_rpc_urls"][1]["url"].split("/777")[0] + "/***", "weight": 0},
     ]
-    assert relayer.due_at is not None
-    assert before <= relayer.due_at <= timezone.now()
+    assert relayer.health.due_at is not None
+    assert before <= relayer.health.due_at <= timezone.now()
 
 
 def test_of_a_sparse_relayer_the_address_is_the_signers(tmp_path: Path) -> None:
@@ -108,7 +108,9 @@ def test_a_second_run_reports_no_changes(tmp_path: Path, full: dict[str, Any], n
 
 def test_a_file_updates_what_is_different_and_names_it(tmp_path: Path, full: dict[str, Any], nodes: StubNodes) -> None:
     load(document(full), tmp_path)
-    Relayer.objects.update(nonce=5, balance_text="7", balance_is_low=True, due_at=datetime(2040, 1, 1, tzinfo=UTC))
+    RelayerHealth.objects.update(
+        nonce=5, balance_text="7", balance_is_low=True, due_at=datetime(2040, 1, 1, tzinfo=UTC)
+    )
     changed = full | {
         "name": "Another",
         "chain_id": 778,
@@ -130,9 +132,9 @@ def test_a_file_updates_what_is_different_and_names_it(tmp_path: Path, full: dic
     assert relayer.masked_rpc_urls == [{"url": f"http://127.0.0.1:{nodes.port}/***", "weight": 100}]
     assert relayer.policies == full["policies"] | {"gas_price_cap": 2**53 + 2}
     # The readings of the account on the other chain are cleared, and it is checked at once.
-    assert (relayer.nonce, relayer.balance, relayer.balance_is_low) == (None, None, False)
-    assert relayer.due_at is not None
-    assert relayer.due_at <= timezone.now()
+    assert (relayer.health.nonce, relayer.health.balance, relayer.health.balance_is_low) == (None, None, False)
+    assert relayer.health.due_at is not None
+    assert relayer.health.due_at <= timezone.now()
     assert (Notification.objects.get().url, Notification.objects.get().signing_key) == (
         "https://hooks.example.com/other",
         "another-SECRET",

@@ -10,7 +10,7 @@ from django.utils import timezone
 from notifications.models import Delivery
 from relayers.balance_hours import DAY, HOUR
 from relayers.health import AccountReading, lease_length, write
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from relayers.runway import Runway, is_short, runway, with_outflow
 from tests.notifications.clock import Clock, clock
 from tests.relayers import factories
@@ -95,8 +95,8 @@ def test_how_a_runway_reads(days: float, text: str) -> None:
 
 def check(*balances: int | None) -> None:
     for balance in balances:
-        Relayer.objects.update(due_at=timezone.now(), leased_until=None)
-        (claimed,) = Relayer.objects.all().claim(1, lease_length())
+        RelayerHealth.objects.update(due_at=timezone.now(), leased_until=None)
+        (claimed,) = RelayerHealth.objects.select_related("relayer").claim(1, lease_length())
         write([(claimed, AccountReading(7, balance))])
 
 
@@ -106,7 +106,7 @@ def sent() -> list[Any]:
 
 
 def is_marked() -> bool:
-    return Relayer.objects.get().runway_is_short
+    return Relayer.objects.get().health.runway_is_short
 
 
 @pytest.mark.django_db
@@ -136,11 +136,11 @@ def test_a_short_runway_is_reported_once_until_it_has_recovered(clock: Clock, se
 def test_two_workers_that_read_the_same_report_it_once(clock: Clock) -> None:
     factories.relayer(notification=factories.notification())
     check(400)
-    Relayer.objects.update(due_at=timezone.now(), leased_until=None)
-    (first,) = Relayer.objects.all().claim(1, lease_length())
+    RelayerHealth.objects.update(due_at=timezone.now(), leased_until=None)
+    (first,) = RelayerHealth.objects.select_related("relayer").claim(1, lease_length())
     # The first was slow: its lease has ended, and a second worker has claimed the row.
-    Relayer.objects.update(due_at=timezone.now(), leased_until=None)
-    (second,) = Relayer.objects.all().claim(1, lease_length())
+    RelayerHealth.objects.update(due_at=timezone.now(), leased_until=None)
+    (second,) = RelayerHealth.objects.select_related("relayer").claim(1, lease_length())
     write([(second, AccountReading(7, 1))])
     write([(first, AccountReading(7, 1))])
     assert [name for name, _ in sent()] == ["relayer.balance_runway"]

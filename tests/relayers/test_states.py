@@ -68,7 +68,7 @@ def test_a_pause_that_is_rolled_back_emits_nothing() -> None:
 @pytest.mark.django_db
 def test_pausing_changes_nothing_else() -> None:
     relayer = factories.relayer()
-    Relayer.objects.update(nonce=7, name="Another name")
+    Relayer.objects.update(name="Another name")
     before = Relayer.objects.values().get()
     set_paused(relayer, True)
     assert Relayer.objects.values().get() == before | {"paused": True}

@@ -15,7 +15,7 @@ from notifications.models import Delivery
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
 from relayers.account import Answers
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from relayers.writes import RelayerWrite
 from signers.models import Signer
 from tests.relayers import factories
@@ -232,13 +232,13 @@ def test_a_change_takes_the_lease_of_a_running_check_and_queues_another(
 ) -> None:
     later = timezone.now() + timedelta(minutes=2)
     relayer = factories.relayer(due_at=later, lease=uuid.uuid4(), nonce=5)
-    under_way = Relayer.objects.get()
+    under_way = RelayerHealth.objects.get()
     with django_capture_on_commit_callbacks(execute=True):
         write = RelayerWrite(relayer)
         write.change({"policies": {"min_balance": 5}})
         write.save()
-    assert (write.fields, write.columns) == (["policies.min_balance"], {"policies", "due_at", "lease"})
-    stored = Relayer.objects.get()
+    assert (write.fields, write.columns) == (["policies.min_balance"], {"policies"})
+    stored = RelayerHealth.objects.get()
     assert stored.due_at
     assert (stored.due_at <= timezone.now(), stored.lease, stored.nonce) == (True, None, 5)
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
@@ -250,14 +250,15 @@ def test_what_stays_the_same_does_not_interrupt_a_check(
 ) -> None:
     lease = uuid.uuid4()
     relayer = factories.relayer(rpc_urls=[NODE], policies={"min_balance": 5}, lease=lease)
-    before = Relayer.objects.values().get()
+    before = (Relayer.objects.values().get(), RelayerHealth.objects.values().get())
     with django_capture_on_commit_callbacks(execute=True):
         write = RelayerWrite(relayer)
         write.answers = FixedAnswers()
         same = {"name": relayer.name, "custom_rpc_urls": [NODE], "policies": {"min_balance": 5}, "paused": False}
         write.change(same)
         write.save()
-    assert (write.state, Relayer.objects.values().get()) == ("unchanged", before)
+    after = (Relayer.objects.values().get(), RelayerHealth.objects.values().get())
+    assert (write.state, after) == ("unchanged", before)
     assert (AuditEntry.objects.count(), queue.pending()) == (0, [])
 
 
@@ -270,7 +271,7 @@ def test_what_was_read_of_another_account_is_forgotten(values: dict[str, Any]) -
     write.check_account()
     write.save()
     forgotten = {"nonce": None, "balance_text": "", "balance_at": None, "balance_is_low": False}
-    assert Relayer.objects.values(*read).get() == forgotten
+    assert RelayerHealth.objects.values(*read).get() == forgotten
 
 
 @pytest.mark.parametrize(("paused", "events"), [(True, ["relayer.paused"]), (False, [])])
@@ -289,6 +290,6 @@ def test_a_pause_is_recorded_and_emitted_and_leaves_a_check_under_way_alone() ->
     write.change({"paused": True})
     write.save()
     stored = Relayer.objects.get()
-    assert (write.fields, stored.paused, stored.lease) == (["paused"], True, lease)
+    assert (write.fields, stored.paused, stored.health.lease) == (["paused"], True, lease)
     assert [delivery.event for delivery in Delivery.objects.all()] == ["relayer.paused"]
     assert [entry.changes for entry in AuditEntry.objects.all()] == [{"paused": [False, True]}]

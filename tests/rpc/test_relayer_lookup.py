@@ -8,7 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from relayer_service.api.exceptions import NotFound
-from relayers.models import Relayer, find_relayer
+from relayers.models import Relayer, RelayerHealth, find_relayer
 from rpc import dispatch, relayer_lookup
 from rpc.relayer_lookup import find_cached_relayer
 from tests.chain.answering_node import unsigned
@@ -41,10 +41,11 @@ def test_what_decides_about_money_reads_the_row_as_it_is_now(monkeypatch: pytest
     relayer_at(URL)
     before = find_cached_relayer("relayer-1")
     disabled = {"system_disabled": True, "disabled_reason_type": "NonceSyncFailed"}
-    Relayer.objects.update(paused=True, policies={"gas_price_cap": 1}, **disabled)
+    Relayer.objects.update(paused=True, policies={"gas_price_cap": 1})
+    RelayerHealth.objects.update(**disabled)
     assert find_cached_relayer("relayer-1") is before
     found = find_relayer("relayer-1")
-    assert (found.paused, found.system_disabled, found.policies) == (True, True, {"gas_price_cap": 1})
+    assert (found.paused, found.health.system_disabled, found.policies) == (True, True, {"gas_price_cap": 1})
 
 
 def test_nothing_that_shows_it_shows_its_urls() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import F
 
-from relayers.models import Relayer
+from relayers.models import RelayerHealth
 from tests.transactions import accounts
 from tests.transactions.engines import Engine, end_lease, let_time_pass
 from tests.transactions.mempool import MempoolChain
@@ -39,7 +39,7 @@ class Funded:
         """Let the relayer have this balance, and its last check have found it. The chain needs a block for it."""
         self.chain.set_balance(self.poor.address, balance)
         self.chain.block()
-        Relayer.objects.filter(identifier="poor").update(balance_text=str(balance))
+        RelayerHealth.objects.filter(relayer__identifier="poor").update(balance_text=str(balance))
 
     def balance(self) -> int:
         return int(self.chain.rpc("eth_getBalance", self.poor.address, "latest"), 16)

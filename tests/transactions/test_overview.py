@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from relayer_service.admin import lists
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayer_service.admin.overview_pages import attention, links, part, parts, rows, text
@@ -109,7 +109,9 @@ def test_requests_that_are_due_and_have_no_nonce_are_named_once_per_network(clie
     factories.transaction(lane, due_at=ago(minutes=9), created_at=ago(minutes=9))
     held = create_lane(2, holds=HELD, held_since=NOON)
     disabled = create_lane(4)
-    Relayer.objects.filter(lane=disabled).update(system_disabled=True, disabled_reason_type="NonceSyncFailed")
+    RelayerHealth.objects.filter(relayer__lane=disabled).update(
+        system_disabled=True, disabled_reason_type="NonceSyncFailed"
+    )
     for each in (held, create_lane(3, waiting="nodes", waiting_since=NOON), disabled):
         factories.transaction(each, due_at=ago(minutes=9), created_at=ago(minutes=9))
     assert about_transactions(staff)[-2:] == [

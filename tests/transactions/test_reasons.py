@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from transactions.models import FINAL, Attempt, Lane, Transaction
 from transactions.reasons import Position, status_reason
 
@@ -29,7 +29,8 @@ def test_what_is_late_is_so_by_the_clock_of_the_database(monkeypatch: pytest.Mon
 
 def reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str, Any]) -> str:
     """Return the reason of rows that need not be stored: it takes no query."""
-    account = Relayer(network="sepolia", **relayer)
+    account = Relayer(network="sepolia", paused=relayer.get("paused", False))
+    RelayerHealth(relayer=account, **{name: value for name, value in relayer.items() if name != "paused"})
     now = datetime.now(UTC)
     held = Lane(chain_id=11155111, relayer=account, **{"due_at": now} | lane)
     pending = Transaction(relayer=account, lane=held, **{"due_at": now} | row)

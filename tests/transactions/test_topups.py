@@ -11,7 +11,7 @@ import pytest
 
 from relayer_service.models import AuditEntry
 from relayer_service.storage.clock import database_now
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from tests import processes
 from tests.chaos.cases import TOP_UP_POINTS
 from tests.concurrency import PATIENCE_SECONDS, in_threads
@@ -36,7 +36,7 @@ def funded(mempool: MempoolChain, transactional_db: None, settings: Any) -> Fund
 def test_a_lane_that_waits_for_funds_is_topped_up_and_goes_on(funded: Funded) -> None:
     funded.has(ETH // 2)
     # The last check was before the balance fell: the lane waits, and that is enough.
-    Relayer.objects.filter(identifier="poor").update(balance_text=str(2 * ETH))
+    RelayerHealth.objects.filter(relayer__identifier="poor").update(balance_text=str(2 * ETH))
     identifier = funded.poor.send(b"1" * 32, value=0, gas_limit=100_000)
     Transaction.objects.filter(identifier=identifier).update(value_text=str(ETH), data=b"", to=funded.rich.address)
     funded.work()
@@ -347,7 +347,7 @@ def test_who_has_enough_is_paused_or_has_no_funding_relayer_gets_nothing(funded:
     funded.has(ETH)
     funded.sweep()
     # The last check was before somebody else sent coins.
-    Relayer.objects.filter(identifier="poor").update(balance_text="0")
+    RelayerHealth.objects.filter(relayer__identifier="poor").update(balance_text="0")
     funded.sweep()
     funded.has(0)
     none = {"top_up_minimum_text": "", "top_up_target_text": "", "top_up_daily_limit_text": ""}

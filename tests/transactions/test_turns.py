@@ -16,7 +16,7 @@ from notifications.models import Delivery
 from relayer_service.background.tasks import queue
 from relayer_service.storage.clock import database_now
 from relayers import health
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from signers.backends.base import SignerError
 from tests.relayers import factories as relayer_factories
 from tests.relayers.factories import KEY
@@ -264,7 +264,7 @@ def test_a_paused_relayer_gets_no_new_nonce(lane: Lane, relayer: Relayer, local_
 
 
 def disable(relayer: Relayer, **changes: Any) -> None:
-    Relayer.objects.filter(pk=relayer.pk).update(**health.disabled("The nonce could not be read."), **changes)
+    RelayerHealth.objects.filter(pk=relayer.pk).update(**health.disabled("The nonce could not be read."), **changes)
     relayer.refresh_from_db()
 
 
@@ -296,14 +296,14 @@ def test_a_turn_that_reads_the_nonce_of_a_disabled_relayer_has_it_checked(
         assert take_turn(lane).seconds > 0
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
     relayer.refresh_from_db()
-    assert relayer.due_at is not None
-    assert relayer.due_at < later
+    assert relayer.health.due_at is not None
+    assert relayer.health.due_at < later
 
     # Not while it was checked a moment ago, and is still disabled.
     disable(relayer, due_at=later, checked_at=database_now())
     take_turn(lane)
     relayer.refresh_from_db()
-    assert relayer.due_at == later
+    assert relayer.health.due_at == later
 
 
 def test_a_turn_that_reads_nothing_has_a_disabled_relayer_not_checked(lane: Lane, relayer: Relayer) -> None:
@@ -314,17 +314,17 @@ def test_a_turn_that_reads_nothing_has_a_disabled_relayer_not_checked(lane: Lane
 
     assert take_turn(lane).failed
     relayer.refresh_from_db()
-    assert relayer.due_at == later
+    assert relayer.health.due_at == later
 
 
 def test_a_relayer_that_is_disabled_while_signing_gets_no_nonce(
     lane: Lane, relayer: Relayer, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row, sign = request(lane), signing.sign
-    Relayer.objects.update(failed_checks=1, due_at=database_now())
+    RelayerHealth.objects.update(failed_checks=1, due_at=database_now())
 
     def slow(*args: Any) -> Any:
-        (checked,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
+        (checked,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(minutes=1))
         health.write([(checked, health.AccountReading(reason="connection failed"))])
         return sign(*args)
 
@@ -333,11 +333,11 @@ def test_a_relayer_that_is_disabled_while_signing_gets_no_nonce(
         with pytest.raises(LeaseLost):
             take_turn(lane)
     relayer.refresh_from_db()
-    assert (states(row), relayer.system_disabled) == ([("pending", None)], True)
+    assert (states(row), relayer.health.system_disabled) == ([("pending", None)], True)
 
     # When the health check enables it, its lane is free for the next worker.
     take_turn(claim(lane))
-    Relayer.objects.update(due_at=database_now())
+    RelayerHealth.objects.update(due_at=database_now())
     health.check_due()
     take_turn(claim(lane))
     assert states(row) == [("submitted", 0)]

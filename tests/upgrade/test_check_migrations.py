@@ -51,7 +51,7 @@ def alter(name: str, field: models.Field[Any, Any]) -> migrations.AlterField:
         (add(models.TextField(default="")), "needs null=True or db_default"),
         (add(models.FloatField(db_default=Random())), "rewritten"),
         (alter("name", models.CharField(max_length=255, db_index=True)), "index is built or dropped"),
-        (alter("checked_at", models.DateTimeField()), "for NULL"),
+        (alter("chain_id", models.PositiveBigIntegerField()), "for NULL"),
         (alter("name", models.IntegerField()), "another type"),
         (alter("network_type", models.CharField(max_length=1)), "another type"),
     ],

@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,18 @@ import pytest
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from relayers.models import NO_READINGS, RelayerHealth
 from tests import databases, processes, settings
 from tests.concurrency import PATIENCE_SECONDS
+from tests.relayers import factories
 from tests.servers import PROJECT
 from tests.upgrade import release
 from transactions.models import IS_IN_STATUS, Transaction
+
+AT = datetime(2026, 11, 16, tzinfo=UTC)
+NOW, LATER = AT + timedelta(minutes=1), AT + timedelta(minutes=2)
+LEASE = uuid.UUID(int=1)
+DISABLED = {"system_disabled": True, "disabled_reason_type": "NonceSyncFailed", "disabled_reason_details": "Why."}
 
 WRITES = Path(__file__).with_name("writes.py")
 # What takes long on a busy machine is no failure.
@@ -114,6 +122,93 @@ def test_transactions_that_the_last_release_ends_are_listed_by_their_status(tmp_
         new = Transaction.objects.using(alias)
         found = {status: new.filter(condition).count() for status, condition in IS_IN_STATUS.items()}
     assert {status: count for status, count in found.items() if count} == {"failed": 3, "canceled": 1}
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[Both]:
+    """Relayers as the last release and this one read and write them, in one database."""
+    with databases.empty("both", tmp_path) as alias:
+        executor = MigrationExecutor(connections[alias])
+        old = executor.migrate([("relayers", "0023_other_address")]).apps
+        signer = old.get_model("signers", "Signer")._base_manager.using(alias).create(identifier="s", type="plain")
+        rows = old.get_model("relayers", "Relayer")._base_manager.using(alias)
+        values = {"name": "R", "network": "sepolia", "address": "0x1", "signer": signer}
+        rows.create(identifier="before", **values, due_at=AT, nonce=7, balance_text="5", checked_at=AT)
+        MigrationExecutor(connections[alias]).migrate(executor.loader.graph.leaf_nodes("relayers"))
+        rows.create(identifier="after", **values, due_at=AT, nonce=8)
+        yield Both(rows, RelayerHealth.objects.using(alias))
+
+
+@dataclass
+class Both:
+    old: Any
+    new: Any
+
+    def of_old(self, name: str, *columns: str) -> tuple[Any, ...]:
+        return tuple(self.old.filter(identifier=name).values_list(*columns).get())
+
+    def of_new(self, name: str, *columns: str) -> tuple[Any, ...]:
+        return tuple(self.new.filter(relayer__identifier=name).values_list(*columns).get())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_relayers_of_the_last_release_have_their_health(both: Both) -> None:
+    columns = ("network", "due_at", "nonce", "balance_text", "checked_at", "lease")
+    assert both.of_new("before", *columns) == ("sepolia", AT, 7, "5", AT, None)
+    assert both.of_new("after", *columns) == ("sepolia", AT, 8, "", None, None)
+    both.old.filter(identifier="after").delete()
+    assert both.new.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_check_of_the_last_release_is_read_by_this_one_and_ends_its_check(both: Both) -> None:
+    both.new.update(lease=LEASE, leased_until=LATER, due_at=NOW, balance_text="6", nonce=9)
+    # A claim is no result.
+    both.old.filter(identifier="before").update(lease=LEASE, leased_until=LATER)
+    assert both.of_new("before", "lease", "due_at") == (LEASE, NOW)
+    both.old.filter(identifier="before").update(lease=None, due_at=LATER, checked_at=NOW, **DISABLED)
+    columns = ("lease", "due_at", "checked_at", *DISABLED)
+    assert both.of_new("before", *columns) == (None, NOW, NOW, *DISABLED.values())
+    # What it has not changed may be older.
+    assert both.of_new("before", "nonce", "balance_text") == (9, "6")
+    assert both.of_new("after", "lease", "system_disabled") == (LEASE, False)
+    # Staff have changed it.
+    both.old.filter(identifier="before").update(due_at=AT, lease=None, nonce=None)
+    assert both.of_new("before", "due_at", "nonce") == (AT, None)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_state_that_this_release_finds_is_read_by_the_last_one_and_ends_its_check(both: Both) -> None:
+    both.old.update(lease=LEASE, leased_until=LATER)
+    checked = {"lease": None, "due_at": LATER, "checked_at": NOW}
+    both.new.filter(relayer__identifier="before").update(**checked, nonce=9, balance_text="6")
+    # Readings alone are not written twice.
+    columns = ("lease", "nonce", "balance_text", "checked_at", "system_disabled")
+    assert both.of_old("before", *columns) == (LEASE, 7, "5", AT, False)
+    both.new.filter(relayer__identifier="before").update(**checked | {"checked_at": LATER}, **DISABLED)
+    assert both.of_old("before", *columns) == (None, 9, "6", LATER, True)
+    assert both.of_new("before", "nonce", "system_disabled", "checked_at", "due_at") == (9, True, LATER, LATER)
+    assert both.of_old("after", "lease", "system_disabled") == (LEASE, False)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_change_by_staff_of_this_release_ends_a_check_of_the_last_one(both: Both) -> None:
+    both.old.update(due_at=LATER, checked_at=NOW)
+    both.old.update(lease=LEASE, leased_until=LATER)
+    both.new.filter(relayer__identifier="before").update(lease=None, due_at=NOW, **NO_READINGS)
+    assert both.of_old("before", "lease", "due_at", "nonce", "balance_text") == (None, NOW, None, "")
+    both.new.filter(relayer__identifier="after").update(due_at=NOW)
+    assert both.of_old("after", "lease", "due_at") == (LEASE, LATER)
+
+
+@pytest.mark.django_db
+def test_a_relayer_of_this_release_is_due_for_the_last_one() -> None:
+    relayer = factories.relayer()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT due_at IS NOT NULL, balance_text FROM relayers_relayer WHERE sequence = %s", [relayer.pk]
+        )
+        assert cursor.fetchone() == (True, "")
 
 
 def test_a_checkout_without_the_last_release_is_an_error_that_says_so(

@@ -126,7 +126,7 @@ class Turn:
         unused, planned, waits = await self._threads.database(selecting.select, work, reviewed)
         result = Result(waits=waits)
         outlook = self._outlook()
-        if reviewed or unused or planned or work.lane.waiting or (work.relayer.system_disabled and work.due):
+        if reviewed or unused or planned or work.lane.waiting or (work.relayer.health.system_disabled and work.due):
             is_limited = work.budget is not None and work.budget.is_limited
             needs_noop = bool(unused) or is_limited or any(row.is_ending for row in reviewed)
             found = await self._read([*reviewed, *planned], needs_noop=needs_noop)
@@ -208,9 +208,9 @@ class Turn:
 
     async def _check_health(self) -> None:
         """Have a disabled relayer checked, now that its account can be read: the health check enables it."""
-        relayer, now = self._work.relayer, self._work.now
-        if relayer.system_disabled and (relayer.checked_at is None or now - relayer.checked_at >= CHECK_PAUSE):
-            await self._threads.database(check_soon, [relayer.pk])
+        health, now = self._work.relayer.health, self._work.now
+        if health.system_disabled and (health.checked_at is None or now - health.checked_at >= CHECK_PAUSE):
+            await self._threads.database(check_soon, [health.pk])
 
     async def _wait_for(self, waiting: Waiting, details: str) -> Outlook:
         await self._threads.database(leasing.set_waiting, self.lane, waiting, details)

@@ -56,7 +56,7 @@ class Work:
     @property
     def assigns_nonces(self) -> bool:
         """Whether requests may get a nonce: neither paused, disabled nor held. The commit checks the hold again."""
-        is_enabled = not self.relayer.paused and not self.relayer.system_disabled
+        is_enabled = not self.relayer.paused and not self.relayer.health.system_disabled
         return is_enabled and not self.lane.holds and self.lane.next_nonce is not None
 
     @property
@@ -83,7 +83,7 @@ def _held_lane(pk: int, lease: UUID) -> Any:
     unclaimed = Transaction.objects.filter(lane=OuterRef("pk"), unclaimed_until__isnull=False)
     return (
         Lane.objects.filter(pk=pk, lease=lease)
-        .select_related("relayer__signer", "watch")
+        .select_related("relayer__signer", "relayer__health", "watch")
         .annotate(
             now=DatabaseNow(),
             first_pending=Subquery(pending.order_by("sequence").values("sequence")[:1]),

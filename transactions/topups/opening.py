@@ -85,7 +85,7 @@ def _decide(decision: Decision) -> bool:
         _close(last, relayer, now)
     amounts = relayer.top_up
     amount = rules.missing(amounts, reading.balance) if amounts is not None else 0
-    if amounts is None or not amount or relayer.paused or relayer.system_disabled:
+    if amounts is None or not amount or relayer.paused or relayer.health.system_disabled:
         # One that is paused or disabled sends nothing, and needs no coins.
         _resolve(relayer)
         return False

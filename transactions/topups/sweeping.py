@@ -37,8 +37,9 @@ logger.addFilter(OutageFilter())
 # Relayers of one sweep.
 MAX_RELAYERS = 500
 # Of amounts as text, without leading zeros.
-IS_BELOW = ~Q(balance_text="") & (
-    Q(digits__lt=F("minimum_digits")) | Q(digits=F("minimum_digits"), balance_text__lt=F("top_up_minimum_text"))
+IS_BELOW = Q(health__balance_text__gt="") & (
+    Q(digits__lt=F("minimum_digits"))
+    | Q(digits=F("minimum_digits"), health__balance_text__lt=F("top_up_minimum_text"))
 )
 
 _sweeping = threading.Lock()
@@ -87,8 +88,8 @@ def follow() -> None:
 
 def candidates() -> list[Relayer]:
     """Return relayers whose last check found too little, whose lane waits for funds, or with an unresolved top-up."""
-    funded = Relayer.objects.filter(funding_relayer__isnull=False, paused=False, system_disabled=False)
-    digits = {"digits": Length("balance_text"), "minimum_digits": Length("top_up_minimum_text")}
+    funded = Relayer.objects.filter(funding_relayer__isnull=False, paused=False, health__system_disabled=False)
+    digits = {"digits": Length("health__balance_text"), "minimum_digits": Length("top_up_minimum_text")}
     low = funded.annotate(**digits).filter(IS_BELOW | Q(lane__waiting=Waiting.FUNDS))
     unresolved = TopUp.objects.filter(Q(state=TopUp.State.OPEN) | Q(due_at__isnull=False))
     waits = unresolved.filter(Q(state=TopUp.State.OPEN, final_block=None) | Q(due_at__gt=DatabaseNow()))

@@ -12,7 +12,7 @@ from django.test import Client
 
 from relayer_service.admin.incidents import prune_acknowledgements
 from relayer_service.models import Acknowledgement, AuditEntry, PeriodicRun
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from tests.concurrency import in_threads
 from tests.notifications.admin_pages import told
 from tests.notifications.clock import NOON, Clock, clock
@@ -75,7 +75,7 @@ def test_an_acknowledged_cause_is_hidden_with_who_and_why_until_it_is_undone(sta
 
 def test_a_cause_comes_back_when_more_have_it_but_not_when_fewer_do(staff: Client) -> None:
     staff.post(ACKNOWLEDGE, posted(staff, TITLE))
-    Relayer.objects.filter(identifier="relayer-1").update(failed_checks=0, failing_since=None)
+    RelayerHealth.objects.filter(relayer__identifier="relayer-1").update(failed_checks=0, failing_since=None)
     assert rows(staff) == []
     fail(3)
     assert rows(staff) == []
@@ -86,7 +86,7 @@ def test_a_cause_comes_back_when_more_have_it_but_not_when_fewer_do(staff: Clien
 def test_a_cause_comes_back_when_others_have_it_instead(staff: Client, clock: Clock) -> None:
     staff.post(ACKNOWLEDGE, posted(staff, TITLE))
     clock.forward(60)
-    Relayer.objects.filter(identifier="relayer-1").update(failed_checks=0, failing_since=None)
+    RelayerHealth.objects.filter(relayer__identifier="relayer-1").update(failed_checks=0, failing_since=None)
     assert rows(staff) == []
     fail(3, failing_since=clock.now)
     assert rows(staff) == [f"{TITLE} 2 relayers"]
@@ -94,7 +94,7 @@ def test_a_cause_comes_back_when_others_have_it_instead(staff: Client, clock: Cl
 
 def test_a_cause_comes_back_when_it_becomes_more_severe(staff: Client) -> None:
     staff.post(ACKNOWLEDGE, posted(staff, TITLE))
-    Relayer.objects.filter(identifier="relayer-1").update(
+    RelayerHealth.objects.filter(relayer__identifier="relayer-1").update(
         system_disabled=True, disabled_reason_type="NonceSyncFailed", disabled_reason_details="Why."
     )
     assert rows(staff) == [f"{TITLE} 2 relayers"]
@@ -103,7 +103,7 @@ def test_a_cause_comes_back_when_it_becomes_more_severe(staff: Client) -> None:
 def test_a_cause_that_ended_and_began_again_is_shown(staff: Client, clock: Clock) -> None:
     staff.post(ACKNOWLEDGE, posted(staff, TITLE))
     clock.forward(60)
-    Relayer.objects.update(failing_since=NOON + timedelta(seconds=30))
+    RelayerHealth.objects.update(failing_since=NOON + timedelta(seconds=30))
     assert rows(staff) == [f"{TITLE} 2 relayers"]
 
 
@@ -113,7 +113,7 @@ def test_the_acknowledgement_of_a_cause_that_ended_is_deleted(staff: Client) -> 
     assert Acknowledgement.objects.count() == 1
     # Its next turn.
     PeriodicRun.objects.all().delete()
-    Relayer.objects.update(failed_checks=0, failing_since=None)
+    RelayerHealth.objects.update(failed_checks=0, failing_since=None)
     prune_acknowledgements.call_local()
     assert Acknowledgement.objects.count() == 0
 
@@ -128,7 +128,7 @@ def test_a_page_that_shows_fewer_cannot_acknowledge_more(staff: Client) -> None:
 
 def test_a_cause_that_has_ended_is_not_acknowledged(staff: Client) -> None:
     form = posted(staff, TITLE)
-    Relayer.objects.update(failed_checks=0)
+    RelayerHealth.objects.update(failed_checks=0)
     assert told(staff.post(ACKNOWLEDGE, form, follow=True)) == ["This problem has already ended."]
     assert not Acknowledgement.objects.exists()
 

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from relayer_service.admin import lists
-from relayers.admin import RelayerAdmin
+from relayers.admin import RelayerAdmin, RelayerPaginator
 from relayers.models import Relayer
+from relayers.models.health import BALANCE_ORDER
 from tests.notifications.admin_pages import rows, staff_who_may
+from tests.relayer_service.storage.test_prefixes import plan_of
 from tests.relayers import factories
 from tests.relayers.factories import set_paused
 from tokens.writes import issue
@@ -170,6 +173,16 @@ def test_a_list_is_sorted_by_what_is_indexed_and_by_nothing_else(admin_client: C
     # All but the state: a relayer can be in several.
     sortable = re.findall(r'<a href="\?o=(\d+)[^"]*"', admin_client.get(LIST).content.decode())
     assert set(sortable) == {"1", "2", "4", "5", "6", "7", "8"}
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize(
+    ("order", "index"), [(BALANCE_ORDER, "health_balance"), (F("health__checked_at"), "health_checked")]
+)
+def test_the_readings_of_relayers_are_sorted_by_their_index(order: Any, index: str) -> None:
+    factories.relayer()
+    page = RelayerPaginator(Relayer.objects.order_by(order, "pk"), 50).page(1)
+    assert index in plan_of(page.object_list)
 
 
 @pytest.mark.parametrize("query", ["", "state=unknown", "q=r-", "o=1", "state=unknown&o=7", "network=sepolia"])

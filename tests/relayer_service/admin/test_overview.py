@@ -163,9 +163,8 @@ def test_there_are_at_most_fifteen_rows_whatever_breaks(staff: Client) -> None:
     trouble()
     signer = relayer_factories.signer()
     down = {"failed_checks": 1, "failing_since": NOON, "signer": signer, "address": "0x1", **CHECKED}
-    Relayer.objects.bulk_create(
-        Relayer(identifier=f"down-{number}", name="Down", network=f"net-{number}", **down) for number in range(200)
-    )
+    for number in range(200):
+        relayer_factories.relayer(identifier=f"down-{number}", name="Down", network=f"net-{number}", **down)
     for number in range(50):
         Notification.objects.create(
             identifier=f"way-{number}",

@@ -38,7 +38,7 @@ def new_notification() -> Notification:
 def new_relayer() -> Relayer:
     policies = {"gas_price_cap": 2**70}
     relayer = Relayer(identifier="new", network="sepolia", signer=factories.signer(), policies=policies)
-    relayer.name, relayer.created_at, relayer.due_at = "New", MOMENT, MOMENT
+    relayer.name, relayer.created_at = "New", MOMENT
     relayer.set_rpc_urls([{"url": "https://node.example.com/key", "weight": 100}])
     return relayer
 

@@ -19,7 +19,7 @@ from relayer_service.models import AuditEntry, Job
 from relayer_service.storage.clock import DatabaseNow
 from relayers import health
 from relayers.health import AccountReading
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from rpc.models import FeeToken, PriceSource
 from signers import signing
 from signers.models import Signer
@@ -424,8 +424,8 @@ def test_a_health_check_that_disables_and_enables(monkeypatch: pytest.MonkeyPatc
     factories.relayer(policies={"min_balance": 10})
 
     def check(reading: AccountReading) -> list[Entry]:
-        Relayer.objects.update(due_at=DatabaseNow())
-        (relayer,) = Relayer.objects.all().claim(1, health.lease_length())
+        RelayerHealth.objects.update(due_at=DatabaseNow())
+        (relayer,) = RelayerHealth.objects.select_related("relayer").claim(1, health.lease_length())
         return written_by(lambda: health.write([(relayer, reading)]))
 
     details = "The nonce could not be read from any node: it hangs."

@@ -20,7 +20,7 @@ from relayer_service.models import Job, PeriodicRun
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.selections import Selection
 from relayers.health import check_due
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from relayers.tasks import check_soon
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome
 from tests.relayers import factories
@@ -52,7 +52,7 @@ def assert_about(moment: datetime | None, before: datetime, after: datetime) -> 
 def test_a_row_is_due_as_soon_as_it_was_stored() -> None:
     for _ in range(20):
         relayer = factories.relayer(identifier=str(uuid.uuid4()), due_at=timezone.now())
-        assert Relayer.objects.filter(pk=relayer.pk, due_at__lte=DatabaseNow()).exists()
+        assert Relayer.objects.filter(pk=relayer.pk, health__due_at__lte=DatabaseNow()).exists()
 
 
 def test_slots_are_counted_by_the_database(true_time: Moment) -> None:
@@ -110,12 +110,12 @@ def test_health_checks_and_their_leases_keep_to_the_databases_clock(true_time: M
     before = true_time()
     on_nodes(identifier="due", due_at=before - SECOND)
     on_nodes(identifier="later", due_at=before + HOUR)
-    (claimed,) = Relayer.objects.all().claim(10, HOUR)
+    (claimed,) = RelayerHealth.objects.select_related("relayer").claim(10, HOUR)
     assert_about(claimed.leased_until, before + HOUR, true_time() + HOUR)
     assert (check_due(), check_soon([claimed.pk])) == (0, 0)
     claimed.release(DatabaseNow())
     assert check_due() == 1
-    checked = Relayer.objects.get(identifier="due")
+    checked = RelayerHealth.objects.get(relayer__identifier="due")
     assert_about(checked.checked_at, before, true_time())
     assert_about(checked.due_at, before + timedelta(seconds=54), true_time() + timedelta(seconds=66))
     assert check_soon([checked.pk]) == 1
@@ -125,7 +125,7 @@ def test_health_checks_and_their_leases_keep_to_the_databases_clock(true_time: M
 def test_a_new_relayer_is_due_by_the_databases_clock(true_time: Moment) -> None:
     before = true_time()
     factories.relayer()
-    assert_about(Relayer.objects.get().due_at, before, true_time())
+    assert_about(Relayer.objects.get().health.due_at, before, true_time())
 
 
 def test_webhooks_are_sent_and_sent_again_by_the_databases_clock(

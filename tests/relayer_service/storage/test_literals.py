@@ -15,10 +15,10 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     ("condition", "text"),
     [
-        (Q(failed_checks__gt=0), '"failed_checks" > 0'),
+        (Q(health__failed_checks__gt=0), '"failed_checks" > 0'),
         (Q(name="it's 5%"), "\"name\" = 'it''s 5%%'"),
         (Q(network__in=["a", "b"]), "\"network\" IN ('a', 'b')"),
-        (~Q(address="") | Q(checked_at=None), "\"address\" = ''"),
+        (~Q(address="") | Q(chain_id=None), "\"address\" = ''"),
         (Q(paused=True), '"paused"'),
     ],
 )

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from relayer_service.storage import substrings, ttl_cache
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from tests.relayers import factories
 
 LIST = "/admin/relayers/relayer/"
@@ -74,7 +74,7 @@ def test_what_is_searched_follows_every_change_but_no_health_check() -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("UPDATE relayer_search SET text = 'not written again'")
-            Relayer.objects.filter(identifier="a").update(nonce=7, checked_at=timezone.now())
+            RelayerHealth.objects.filter(relayer__identifier="a").update(nonce=7, checked_at=timezone.now())
             Relayer.objects.filter(identifier="b").delete()
             cursor.execute("SELECT text FROM relayer_search")
             assert cursor.fetchall() == [("not written again",)]

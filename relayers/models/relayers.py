@@ -1,5 +1,4 @@
 import re
-from copy import deepcopy
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -13,73 +12,32 @@ from notifications.models import Notification
 from relayer_service.api.exceptions import NotFound
 from relayer_service.audit.values import hidden_column
 from relayer_service.net.addresses import mask
-from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
-from relayer_service.storage.leases import Leased
-from relayer_service.storage.prefixes import DigitsOrder, prefix_index, starts_with
+from relayer_service.storage.prefixes import prefix_index, starts_with
 from relayer_service.storage.resources import Resource
 from relayers.funding import NO_TOP_UP, TOP_UP_COLUMNS, WITH_TOP_UP, TopUpAmounts, top_up_faults
-from relayers.node_models import NodeCalls, NodeOutage
+from relayers.models.health import DISABLED, LOW_BALANCE, UNKNOWN, WORKING, of_relayer
 from signers.models import Signer
 from spending.models import SpendingPolicy
 from spending.writes import audited_rules
 
-# Where Django looks for models.
-NODE_MODELS = [NodeCalls, NodeOutage]
-
 MAX_CHAIN_ID = 2**63 - 1
 # A change of one of these makes it another account, whose readings start over.
 ACCOUNT_COLUMNS = {"network", "chain_id", "address"}
-# Columns with readings of the account, and their values before the first one.
-NO_READINGS: dict[str, Any] = {
-    "nonce": None,
-    "balance_text": "",
-    "balance_at": None,
-    "balance_is_low": False,
-    "low_since": None,
-    "balance_hours": [],
-    "outflow_days": [],
-    "runway_is_short": False,
-}
-
-# Those that are unknown are the lowest.
-BALANCE_ORDER = DigitsOrder("balance_text")
 
 ACTIVE = "active"
-# Problems of a relayer, the worst first; it can have several. Each has its own index.
+# Problems of a relayer, the worst first; it can have several. What staff set has its own index, too.
+PAUSED, NO_ADDRESS = models.Q(paused=True), models.Q(address="")
+# Half of what an active one is: the database begins with the rarer half.
+RUNNING = models.Q(paused=False) & ~NO_ADDRESS
 PROBLEMS = {
-    "disabled": models.Q(system_disabled=True),
-    "paused": models.Q(paused=True),
-    "low balance": models.Q(balance_is_low=True),
-    "no address": models.Q(address=""),
-    "unknown": models.Q(system_disabled=False)
-    & ~models.Q(address="")
-    & (models.Q(checked_at=None) | models.Q(nonce=None) | models.Q(balance_text="")),
+    "disabled": of_relayer(DISABLED),
+    "paused": PAUSED,
+    "low balance": of_relayer(LOW_BALANCE),
+    "no address": NO_ADDRESS,
+    "unknown": of_relayer(UNKNOWN) & ~NO_ADDRESS,
 }
-# Still enabled: more failed checks disable it.
-NODES_FAILING = models.Q(failed_checks__gt=0, system_disabled=False)
-# Causes for which the health check fails, enabled or not.
-BALANCE_USED_UP_SOON = "balance used up soon"
-NO_NODE_ANSWERS, OTHER_ADDRESS = "no node answers", "address differs from the signer's"
-CHECK_FAILURES = {
-    NO_NODE_ANSWERS: models.Q(failed_checks__gt=0),
-    OTHER_ADDRESS: models.Q(system_disabled=True, failed_checks=0),
-}
-# Low ones are listed as such.
-USED_UP_SOON = models.Q(runway_is_short=True, balance_is_low=False)
-BY_NETWORK = [
-    ("relayer_check_failures", ["system_disabled", "failing_since", "sequence"], CHECK_FAILURES[NO_NODE_ANSWERS]),
-    ("relayer_other_address", ["failing_since", "sequence"], CHECK_FAILURES[OTHER_ADDRESS]),
-    ("relayer_low_by_network", ["low_since", "sequence"], PROBLEMS["low balance"]),
-    ("relayer_used_up_soon", ["sequence"], USED_UP_SOON),
-]
-CONDITIONS = {
-    ACTIVE: models.Q(system_disabled=False, paused=False, balance_is_low=False)
-    & models.Q(checked_at__isnull=False, nonce__isnull=False)
-    & ~models.Q(address="")
-    & ~models.Q(balance_text=""),
-    **PROBLEMS,
-}
+CONDITIONS = {ACTIVE: of_relayer(WORKING) & RUNNING, **PROBLEMS}
 NOT_FOUND = "Relayer with ID {} not found"
 # Encrypted columns, and what is shown of each.
 PRIVATE, UNKNOWN_NODES = "~", "?"
@@ -91,8 +49,8 @@ def validate_signing_kinds(kinds: Any) -> None:
         raise ValidationError(f"Must be a list of: {', '.join(Relayer.SigningKind.values)}.")
 
 
-class Relayer(Resource, Leased):
-    """An account on a network, with its signer and policies. `due_at` and `lease` are those of its health check."""
+class Relayer(Resource):
+    """An account on a network, with its signer and policies: what staff set. See `RelayerHealth` for its readings."""
 
     reserved_ending = re.compile(
         r"/(rpc|status|balance|sign|sign-typed-data|sign-transaction|transactions(/.*)?)/?\Z", re.DOTALL
@@ -100,9 +58,6 @@ class Relayer(Resource, Leased):
 
     class NetworkType(models.TextChoices):
         EVM = "evm", "EVM"
-
-    class DisabledReason(models.TextChoices):
-        NONCE_SYNC_FAILED = "NonceSyncFailed", "The nonce cannot be read from any node"
 
     class SigningKind(models.TextChoices):
         MESSAGES = "messages", "messages (EIP-191)"
@@ -130,9 +85,6 @@ class Relayer(Resource, Leased):
         verbose_name="webhook",
     )
     paused = models.BooleanField(default=False, help_text="Set by staff.")
-    system_disabled = models.BooleanField(default=False, editable=False, help_text="Set by the health check.")
-    disabled_reason_type = models.CharField(max_length=32, blank=True, editable=False, choices=DisabledReason)
-    disabled_reason_details = models.TextField(blank=True, editable=False)
     custom_rpc_urls = EncryptedJSONField(null=True, editable=False)
     masked_rpc_urls = models.JSONField(
         default=list, editable=False, help_text="The custom RPC URLs, masked for display."
@@ -176,28 +128,7 @@ class Relayer(Resource, Leased):
     top_up_target_text = models.CharField(max_length=78, blank=True, default="", db_default="", editable=False)
     top_up_daily_limit_text = models.CharField(max_length=78, blank=True, default="", db_default="", editable=False)
 
-    # A new relayer is due immediately.
-    due_at = models.DateTimeField(null=True, db_index=True, default=DatabaseNow, editable=False)
-    # A claim leaves `due_at` as it is: no index has this column, so that PostgreSQL updates none (a HOT update).
-    leased_until = models.DateTimeField(null=True, editable=False)
-    lease_end = "leased_until"
     search_indexes = {"relayer_search": ["identifier", "name", "address", "network"]}
-    # Readings of the health check. Amounts are text: not every database stores integers of 256 bits exactly.
-    checked_at = models.DateTimeField("last check", null=True, editable=False)
-    nonce = models.PositiveBigIntegerField(null=True, editable=False)
-    balance_text = models.CharField("balance", max_length=78, blank=True, editable=False)
-    balance_at = models.DateTimeField(null=True, editable=False, help_text="When the balance was last read.")
-    balance_is_low = models.BooleanField(default=False, editable=False)
-    balance_hours = models.JSONField(
-        default=list, db_default=[], editable=False, help_text="The balance by hour; see `balance_hours.py`."
-    )
-    minimum_hours = models.JSONField(default=list, db_default=[], editable=False, help_text="The same of the minimum.")
-    outflow_days = models.JSONField(default=list, db_default=[], editable=False, help_text="See `runway.py`.")
-    runway_is_short = models.BooleanField(default=False, db_default=False, editable=False)
-    failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="Consecutive failed checks.")
-    good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="Consecutive successful checks.")
-    failing_since = models.DateTimeField(null=True, editable=False, help_text="When its checks started to fail.")
-    low_since = models.DateTimeField(null=True, editable=False, help_text="When its balance fell below the minimum.")
 
     class Meta(Resource.Meta):
         permissions = [
@@ -206,12 +137,9 @@ class Relayer(Resource, Leased):
             ("take_out_node", "Can take nodes out and put them back"),
         ]
         indexes = [
-            *(
-                models.Index("sequence", name=f"relayer_{state.replace(' ', '_')}", condition=condition)
-                for state, condition in {**CONDITIONS, "nodes failing": NODES_FAILING}.items()
-            ),
-            # For counts by network on the overview, in the index alone.
-            *(models.Index("network", *rest, name=name, condition=condition) for name, rest, condition in BY_NETWORK),
+            models.Index("sequence", name="relayer_paused", condition=PAUSED),
+            models.Index("sequence", name="relayer_no_address", condition=NO_ADDRESS),
+            models.Index("sequence", name="relayer_running", condition=RUNNING),
             prefix_index("identifier", name="relayer_identifier_prefix"),
             prefix_index("name", name="relayer_name_prefix"),
             prefix_index("address", name="relayer_address_prefix"),
@@ -219,19 +147,12 @@ class Relayer(Resource, Leased):
             models.Index("network", "node_keys", "sequence", name="relayer_nodes"),
             models.Index("signer", "sequence", name="relayer_signer"),
             models.Index("notification", "sequence", name="relayer_notification"),
-            models.Index("checked_at", "sequence", name="relayer_checked"),
-            models.Index(BALANCE_ORDER, "sequence", name="relayer_balance"),
             models.Index("funding_relayer", name="relayer_funded", condition=models.Q(funding_relayer__isnull=False)),
         ]
         constraints = [
             models.CheckConstraint(condition=~models.Q(identifier=""), name="relayer_identifier_not_empty"),
             models.CheckConstraint(condition=~models.Q(name=""), name="relayer_name_not_empty"),
             models.CheckConstraint(condition=models.Q(network_type="evm"), name="relayer_network_type_known"),
-            models.CheckConstraint(
-                condition=models.Q(system_disabled=True, disabled_reason_type="NonceSyncFailed")
-                | models.Q(system_disabled=False, disabled_reason_type="", disabled_reason_details=""),
-                name="relayer_reason_while_disabled",
-            ),
             models.CheckConstraint(condition=NO_TOP_UP | WITH_TOP_UP, name="relayer_top_up_is_complete"),
         ]
 
@@ -239,20 +160,13 @@ class Relayer(Resource, Leased):
     def states(self) -> list[str]:
         """The names of its problems, which `PROBLEMS` has in SQL, or "active" if it has none."""
         held = {
-            "disabled": self.system_disabled,
+            "disabled": self.health.system_disabled,
             "paused": self.paused,
-            "low balance": self.balance_is_low,
+            "low balance": self.health.balance_is_low,
             "no address": not self.address,
-            "unknown": self.address
-            and not self.system_disabled
-            and (self.checked_at is None or self.nonce is None or not self.balance_text),
+            "unknown": self.address and self.health.is_unknown,
         }
         return [state for state in PROBLEMS if held[state]] or [ACTIVE]
-
-    @property
-    def balance(self) -> int | None:
-        """The last balance that was read, in wei."""
-        return int(self.balance_text) if self.balance_text else None
 
     @property
     def top_up(self) -> TopUpAmounts | None:
@@ -293,19 +207,13 @@ class Relayer(Resource, Leased):
             "allow_signing": self.allow_signing,
             **audited_rules(self),
             **self.audited_top_up(),
-            "balance_is_low": self.balance_is_low,
+            "balance_is_low": self.health.balance_is_low,
         }
 
     def others_with_key(self) -> "models.QuerySet[Relayer]":
         """Return the other relayers with its account, on any chain, or with its signer."""
         same = models.Q(signer=self.signer_id) | starts_with("address", self.address or "unknown")
         return Relayer.objects.filter(same).exclude(pk=self.pk)
-
-    def clear_readings(self) -> set[str]:
-        """Clear the readings of another account; return the changed columns."""
-        for name, value in deepcopy(NO_READINGS).items():
-            setattr(self, name, value)
-        return {*NO_READINGS}
 
     def set_rpc_urls(self, rpc_urls: list[dict[str, Any]], column: str = "custom_rpc_urls") -> None:
         """Set the nodes of a column. Equal ones are not set, as that would encrypt them again."""
@@ -379,8 +287,8 @@ class Relayer(Resource, Leased):
 def find_relayer(identifier: str, rows: models.QuerySet[Relayer] | None = None) -> Relayer:
     """Return a relayer, of all rows or of these; raise `NotFound` if there is none.
 
-    Never cached: code that decides about money reads `paused`, `system_disabled` and `policies` here, at the latest in
-    the transaction that decides (with `rows` locked, where two may decide at once).
+    Never cached: code that decides about money reads `paused`, `policies` and the health here, at the latest in the
+    transaction that decides (with `rows` locked, where two may decide at once).
     """
     found = (Relayer.objects.all() if rows is None else rows).filter(identifier=identifier).first()
     if found is None:
