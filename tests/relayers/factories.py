@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
+
 from notifications.models import Notification
 from relayer_service.storage.selections import Selection
 from relayers.models import Relayer, RelayerHealth
@@ -44,9 +46,11 @@ def relayer(**changes: Any) -> Relayer:
         values["signer"] = signer()
     created = Relayer(**values)
     created.set_rpc_urls(rpc_urls)
-    created.save()
     found = {name: changes[name] for name in changes.keys() & HEALTH_COLUMNS}
-    set_health(created, network=created.network, **found)
+    # Together: a check in another thread would find the health as it is before these changes.
+    with transaction.atomic():
+        created.save()
+        set_health(created, network=created.network, **found)
     return created
 
 
