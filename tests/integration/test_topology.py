@@ -101,7 +101,9 @@ def test_each_relayer_is_checked_once_and_each_webhook_is_sent_once(service: Top
 
     with faults.node(behave) as node, receiver(key="a key of the receiver") as target:
         assert load() == f"{RELAYERS + 2} created, 0 updated, 0 unchanged."
-        wait_until(lambda: service.rows("SELECT count(*) FROM relayers_relayerhealth WHERE nonce = 31337") == [(RELAYERS,)])
+        wait_until(
+            lambda: service.rows("SELECT count(*) FROM relayers_relayerhealth WHERE nonce = 31337") == [(RELAYERS,)]
+        )
         service.wait_for_turns("check_relayers")
         assert asked == {f"/{number}": 1 for number in range(RELAYERS)}
 
