@@ -46,21 +46,25 @@ class PeriodicRunManager(models.Manager["PeriodicRun"]):
         Slots follow the database's clock. A slot in the future comes from a wrong clock, and is overruled: otherwise
         the work would stop until then.
         """
-        now = database_now()
-        slot = int(now.timestamp()) // seconds
-        if self.filter(name=name, slot__lt=slot).update(slot=slot, started_at=now):
-            return PeriodicRun(name=name, slot=slot, started_at=now)
-        run, is_new = self.get_or_create(name=name, defaults={"slot": slot, "started_at": now})
-        if is_new:
-            return run
-        # Read after the row: no earlier claim by this clock is later.
-        now = database_now()
-        slot = int(now.timestamp()) // seconds
-        if run.slot <= slot:
-            return None
-        logger.warning("Periodic work %s was last claimed for a time in the future; running it now", name)
-        is_claimed = self.filter(name=name, slot=run.slot).update(slot=slot, started_at=now)
-        return PeriodicRun(name=name, slot=slot, started_at=now) if is_claimed else None
+        current = current_slot(seconds)
+        if not self.filter(name=name, slot__lt=current["slot"]).update(**current):
+            run, is_new = self.get_or_create(name=name, defaults=current)
+            if is_new:
+                return run
+            # Read after the row: no earlier claim by this clock is later.
+            current = current_slot(seconds)
+            if run.slot <= current["slot"]:
+                return None
+            logger.warning("Periodic work %s was last claimed for a time in the future; running it now", name)
+            if not self.filter(name=name, slot=run.slot).update(**current):
+                return None
+        return PeriodicRun(name=name, **current)
+
+
+def current_slot(seconds: int) -> dict[str, Any]:
+    """Return the columns of a run that starts now."""
+    now = database_now()
+    return {"slot": int(now.timestamp()) // seconds, "started_at": now}
 
 
 class PeriodicRun(models.Model):

@@ -21,7 +21,7 @@ unblock_stop = partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, {signal.SIGTE
 
 
 def block_stop_while_forking() -> None:
-    """Let a SIGTERM that arrives while a forked process starts wait for its `unblock_stop`: it would be lost."""
+    """Block SIGTERM in forked processes until they call `unblock_stop`: one that arrives earlier would be lost."""
     block = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGTERM})
     os.register_at_fork(before=block, after_in_parent=unblock_stop)
 

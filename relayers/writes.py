@@ -250,7 +250,7 @@ class RelayerWrite(HolderWrite[Relayer]):
 
     @classmethod
     def _save_health(cls, writes: Sequence[Self]) -> None:
-        """Have the relayers checked, from scratch if the account is another one."""
+        """Request a check of the relayers, from scratch if the account is another one."""
         new = [RelayerHealth(relayer=write.row) for write in writes if write.is_new]
         # A trigger has added the rows already, which the last release does not.
         RelayerHealth.objects.bulk_create(new, batch_size=BATCH_SIZE, ignore_conflicts=True)

@@ -53,10 +53,17 @@ def lock_rows(rows: Iterable[Transaction], lanes: Sequence[Lane] = ()) -> dict[i
     """
     known = {row.pk: row for row in rows}
     locked = {row.pk: row for row in lock_by_key(known, lanes) if row.version == known[row.pk].version}
-    for pk, row in locked.items():
-        loaded = known[pk]._state.fields_cache
-        row._state.fields_cache |= {name: loaded[name] for name in ATTEMPTS if name in loaded}
+    loaded = (row._state.fields_cache.get(name) for row in known.values() for name in ATTEMPTS)
+    attach_attempts(locked.values(), [attempt for attempt in loaded if attempt is not None])
     return locked
+
+
+def attach_attempts(rows: Iterable[Transaction], attempts: Iterable[Attempt]) -> None:
+    """Set the attempts that rows refer to; one that is not among these is read when it is needed."""
+    by_key = {attempt.pk: attempt for attempt in attempts}
+    for row in rows:
+        used = {name: getattr(row, f"{name}_id") for name in ATTEMPTS}
+        row._state.fields_cache |= {name: by_key[pk] for name, pk in used.items() if pk in by_key}
 
 
 def lock_by_key(pks: Iterable[int], lanes: Sequence[Lane] = ()) -> list[Transaction]:

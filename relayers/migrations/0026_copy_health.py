@@ -1,4 +1,4 @@
-"""Have both releases find what the other writes, while both run.
+"""Copy what one release writes to where the other reads it, while both run.
 
 - A relayer that the last release adds, checks or changes is copied to its health.
 - A state that this release finds is copied to the relayer, and so is a change by staff. Other readings are not: of these

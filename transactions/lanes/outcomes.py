@@ -10,7 +10,7 @@ from chain.sending import Outcome
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.updating import update_each
 from transactions import metrics
-from transactions.changes import Changes, lock_by_key
+from transactions.changes import Changes, attach_attempts, lock_by_key
 from transactions.lanes.broadcasting import Sent
 from transactions.models import IN_FLIGHT, NOOPS, Attempt, Lane, Status, Transaction, amount_text
 from transactions.states import Cause
@@ -51,10 +51,7 @@ def write_broadcasts(lane: Lane, sent: Sequence[Sent], head: int | None = None) 
         own = lock_by_key({each.attempt.transaction_id for each in sent}, _lane(lane.pk))
         rows = [row for row in own if row.status in IN_FLIGHT]
         changes = Changes(own)
-        attempts = _write_outcomes(sent, head, changes.now)
-        for row in rows:
-            if row.last_attempt_id in attempts:
-                row.last_attempt = attempts[row.last_attempt_id]
+        attach_attempts(rows, _write_outcomes(sent, head, changes.now))
         _write_statuses(rows, sent, changes)
     step("outcomes_written")
     for each in sent:
@@ -91,7 +88,7 @@ def _attempts(pks: list[int]) -> QuerySet[Attempt]:
     return Attempt.objects.filter(pk__in=pks)
 
 
-def _write_outcomes(sent: Sequence[Sent], head: int | None, now: datetime) -> dict[int, Attempt]:
+def _write_outcomes(sent: Sequence[Sent], head: int | None, now: datetime) -> Iterable[Attempt]:
     # Read now that their rows are locked: another worker may have broadcast them, too.
     current = {each.pk: each for each in _attempts([each.attempt.pk for each in sent])}
     written = [(current[each.attempt.pk], each.broadcast) for each in sent if each.attempt.pk in current]
@@ -104,7 +101,7 @@ def _write_outcomes(sent: Sequence[Sent], head: int | None, now: datetime) -> di
         if result.is_rejected_by_all:
             attempt.rejections, attempt.rejected_since = attempt.rejections + 1, attempt.rejected_since or now
     update_each([attempt for attempt, _ in written], OUTCOME_COLUMNS)
-    return current
+    return current.values()
 
 
 def _write_statuses(rows: Iterable[Transaction], sent: Sequence[Sent], changes: Changes) -> None:

@@ -20,7 +20,7 @@ from relayer_service.storage.clock import database_now
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.databases import release_connection
 from relayer_service.storage.updating import update_each
-from transactions.changes import ATTEMPTS
+from transactions.changes import attach_attempts
 from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Attempt, ChainWatch, Hold, Lane, Status, Transaction
 from transactions.networks import network_of
 from transactions.settlement import accounts, chains, final_counts, holds, identifying, second_node, settling, writing
@@ -120,16 +120,11 @@ def load(lanes: Sequence[Lane]) -> Rows:
     found: list[Transaction] = [*_unsettled(keys), *_final(keys)]
     attempts: dict[int, list[Attempt]] = defaultdict(list)
     nonces = {row.pk: row.nonce for row in found}
-    by_key: dict[int, Attempt] = {}
     for attempt in _attempts(sorted(nonces)):
         # A row that was queued again has attempts at its former nonce, too.
         if attempt.nonce == nonces[attempt.transaction_id]:
             attempts[attempt.transaction_id].append(attempt)
-            by_key[attempt.pk] = attempt
-    for row in found:
-        # One of another row is read when it is needed: a row can be found to be mined by an attempt of another.
-        used = {name: getattr(row, f"{name}_id") for name in ATTEMPTS}
-        row._state.fields_cache |= {name: by_key[pk] for name, pk in used.items() if pk in by_key}
+    attach_attempts(found, (attempt for own in attempts.values() for attempt in own))
     rows: dict[int, list[Watched]] = defaultdict(list)
     for row in sorted(found, key=lambda row: row.nonce or 0):
         rows[row.lane_id].append(Watched(row, attempts[row.pk]))
