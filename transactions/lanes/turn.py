@@ -125,7 +125,7 @@ class Turn:
         reviewed = selecting.due_for_review(work)
         unused, planned, waits = await self._threads.database(selecting.select, work, reviewed)
         result = Result(waits=waits)
-        outlook = self._outlook()
+        outlook, is_full = self._outlook(), False
         if reviewed or unused or planned or work.lane.waiting or (work.relayer.health.system_disabled and work.due):
             is_limited = work.budget is not None and work.budget.is_limited
             needs_noop = bool(unused) or is_limited or any(row.is_ending for row in reviewed)
@@ -135,6 +135,7 @@ class Turn:
             drafting = Drafting(work, found, result)
             unsigned = [*drafting.review(reviewed), *drafting.close_unused(unused), *drafting.plan(planned)]
             step("planned")
+            is_full = drafting.is_full
             result.attempts, failure = await self._sign(unsigned)
             if failure:
                 outlook = replace(outlook, failed=True)
@@ -144,7 +145,8 @@ class Turn:
         attempts = await self._threads.database(commit, self.lane, result) if result else []
         await self._broadcast(attempts)
         has_changed = result.waits or result.closings or any(each.purpose == Attempt.Purpose.SEND for each in attempts)
-        if result.actions or (len(work.due) >= BATCH and has_changed):
+        has_others = len(work.due) >= BATCH or len(planned) < len(work.due)
+        if result.actions or (has_others and has_changed and not is_full):
             # Others may have room, and actions are carried out now. A turn that changed nothing is not repeated.
             return Outlook(0)
         settled = len(result.closings) + sum(each.purpose == Attempt.Purpose.SEND for each in attempts)
