@@ -17,6 +17,7 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from relayers.tasks import check_soon
 from signers.backends.base import SignerError
+from signers.signing import is_local
 from transactions import routing
 from transactions.lanes import gate, leasing, planning, selecting
 from transactions.lanes.broadcasting import Sent, broadcast
@@ -181,7 +182,7 @@ class Turn:
         calls: list[Callable[[], Signed]] = [
             partial(sign, signer, work.lane.address, each.draft, each.traceparent) for each in unsigned
         ]
-        signed = await self._threads.signers(signer.pk, calls)
+        signed = await self._threads.signers(signer.pk, calls, is_local=is_local(signer))
         attempts: list[NewAttempt] = []
         failure = ""
         for each, made in zip(unsigned, signed, strict=True):
