@@ -420,7 +420,12 @@ def test_a_full_window_is_not_followed_by_a_turn_at_once(lane: Lane, monkeypatch
         request(lane)
     planned: list[int] = []
     plan = Drafting.plan
-    monkeypatch.setattr(Drafting, "plan", lambda self, rows: (planned.append(len(rows)), plan(self, rows))[1])
+
+    def counting(drafting: Drafting, rows: Sequence[Transaction]) -> Any:
+        planned.append(len(rows))
+        return plan(drafting, rows)
+
+    monkeypatch.setattr(Drafting, "plan", counting)
 
     assert take_turn(lane).seconds > 0
 

@@ -67,7 +67,7 @@ def unsigned(
     network: Network, to: str, value: int, data: bytes, gas: int, prices: Prices, *, is_legacy: bool
 ) -> Payload:
     receiver = bytes.fromhex(to.removeprefix("0x"))
-    work = [_integer(gas), receiver, _integer(value), data]
+    work: list[Any] = [_integer(gas), receiver, _integer(value), data]
     if is_legacy:
         prefix, fields = b"", [b"", _integer(prices.limit), *work, _integer(network.chain_id), b"", b""]
     else:
