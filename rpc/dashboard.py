@@ -1,21 +1,18 @@
 """The overview's cards of fee tokens and of calls."""
 
 from collections import Counter
-from typing import Any
 
-from django.db.models import Value
 from django.http import HttpRequest
 from django.urls import reverse
 
 from relayer_service.admin.attention import read_once
 from relayer_service.admin.charts import Period, range_links
 from relayer_service.admin.dashboard import Card, alarm, link
-from relayer_service.storage import latencies
+from relayer_service.observability import call_counts
+from relayer_service.observability.call_counts import ALL_RELAYERS, OK, Tally
 from relayers.attention import list_url as relayers_list_of
 from rpc import attention, errors
-from rpc.calls import LATENCY_AXIS, OK_COLOUR, Group, Sums, datasets
-from rpc.dispatch import OK
-from rpc.models import CallHour
+from rpc.calls import LATENCY_AXIS, OK_COLOUR, datasets
 
 ANSWERED, CLIENT_ERRORS, FAILED = "Answered", "Client errors", "Failed"
 COLOURS = {ANSWERED: OK_COLOUR, CLIENT_ERRORS: "var(--color-orange-400)", FAILED: "var(--color-red-500)"}
@@ -36,25 +33,23 @@ def calls(request: HttpRequest) -> Card | None:
         return None
     period = Period.from_request(request)
     title, ranges = f"JSON-RPC calls in the last {period.range.title}", range_links(request, period.range)
-    rows = CallHour.objects.filter(hour__gte=period.start).order_by("hour", "outcome")
-    columns: list[Any] = ["hour", Value(""), "outcome", "calls", "slowest_milliseconds", *latencies.COLUMNS]
-    groups = [Group.from_row(row) for row in rows.values_list(*columns)]
-    if not groups:
+    counted = [*call_counts.read(ALL_RELAYERS, period.start, subject="")]
+    if not counted:
         return Card(title, empty="There were no calls.", ranges=ranges, anchor="calls")
     counts, failures = Counter[str](), Counter[str]()
-    for group in groups:
-        counts[category(group.outcome)] += group.calls
-        if category(group.outcome) == FAILED:
-            failures[group.outcome] += group.calls
-    total = Sums(groups)
+    for key, tally in counted:
+        counts[category(key.outcome)] += tally.calls
+        if category(key.outcome) == FAILED:
+            failures[key.outcome] += tally.calls
+    total = Tally.total(tally for _, tally in counted)
     facts = [
         ["Calls", f"{total.calls:,}"],
         [CLIENT_ERRORS, f"{counts[CLIENT_ERRORS]:,}"],
         [FAILED, alarm(counts[FAILED])],
         *([cause(request, outcome), f"{calls:,}"] for outcome, calls in failures.most_common()),
-        ["p95", total.latency],
+        ["p95", total.latency()],
     ]
-    chart = period.chart(datasets(groups, period, category, COLOURS), latency=LATENCY_AXIS)
+    chart = period.chart(datasets(counted, period, category, COLOURS), latency=LATENCY_AXIS)
     return Card(title, facts, chart=chart, ranges=ranges, anchor="calls")
 
 
