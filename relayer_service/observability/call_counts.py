@@ -175,11 +175,11 @@ def write(rows: Iterable[Counted]) -> None:
 
 def read(kind: str, since: datetime, **subjects: Any) -> Iterator[Counted]:
     """Yield the counts of a kind from a time on, the oldest first."""
-    rows = CallCount.objects.filter(kind=kind, start__gte=since, **subjects)
-    numbers = len(Key._fields)
-    for row in rows.order_by("start", "method", "outcome").values_list(*COLUMNS):
-        tally = row[numbers : -len(DURATIONS)]
-        yield Key(*row[:numbers]), Tally(*tally, durations=[*row[-len(DURATIONS) :]])
+    rows = CallCount.objects.filter(kind=kind, start__gte=since, **subjects).order_by("start", "method", "outcome")
+    key, durations = len(Key._fields), len(COLUMNS) - len(DURATIONS)
+    for row in rows.values_list(*COLUMNS):
+        numbers: list[Any] = [*row[key:durations], [*row[durations:]]]
+        yield Key(*row[:key]), Tally(*numbers)
 
 
 def prune(kinds: Sequence[str], kept: timedelta) -> None:

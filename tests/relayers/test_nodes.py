@@ -114,7 +114,7 @@ def test_the_page_shows_what_the_last_hour_left_of_each_node(admin_client: Clien
     relayer_on(node.url, "https://b.example.com/SECRET")
     relayer_on(node.url, identifier="relayer-2")
     key = node_key(node.url)
-    answered = {"slowest_milliseconds": 100, "head": 7, "last_at": now}
+    answered: dict[str, Any] = {"slowest_milliseconds": 100, "head": 7, "last_at": now}
     seen = now - timedelta(seconds=90)
     add(key, slot_of(now), calls=60, up_to_100_ms=60, head_at=now, **answered)
     past = slot_of(now - timedelta(minutes=50))
@@ -153,7 +153,7 @@ def test_a_node_whose_head_is_too_old_is_behind(admin_client: Client) -> None:
     factories.relayer()
     now = timezone.now()
     key = node_key("https://ethereum-sepolia-rpc.publicnode.com")
-    old = {"head": 7, "head_at": now - timedelta(seconds=400), "last_at": now}
+    old: dict[str, Any] = {"head": 7, "head_at": now - timedelta(seconds=400), "last_at": now}
     add(key, slot_of(now), calls=1, up_to_5_ms=1, **old)
     assert rows(admin_client)[0][1] == "behind"
 
