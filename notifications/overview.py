@@ -126,7 +126,7 @@ def deliveries_card(request: HttpRequest) -> Card | None:
     title = f"Deliveries of the last {period.range.title}"
     page = reverse("admin:notifications_delivery_changelist")
     if not times:
-        return Card(title, empty="Not counted yet: the worker by_state them every minute.", url=page)
+        return Card(title, empty="Not counted yet: the worker counts them every minute.", url=page)
     ranges = range_links(request, period.range)
     if not any(map(any, by_state.values())):
         return Card(title, empty="There were no deliveries.", url=page, ranges=ranges, anchor="deliveries")
