@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db import transaction
 
-from chain import nodes
+from chain import attempts, nodes
 from chain.answers import quantity
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
@@ -76,7 +76,7 @@ class Finding(NamedTuple):
 
 def lease_length() -> timedelta:
     """Return a time that is longer than the slowest reading and its writing."""
-    return timedelta(seconds=settings.NODE_DEADLINE_SECONDS + WRITING_SECONDS)
+    return timedelta(seconds=attempts.DEADLINE_SECONDS + WRITING_SECONDS)
 
 
 def batches(relayers: Iterable[Relayer]) -> list[list[Relayer]]:

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chain import nodes
+from chain import attempts, nodes
 from notifications.models import Delivery
 from relayer_service.background import pools
 from relayer_service.background.tasks import queue
@@ -180,8 +180,8 @@ def test_what_a_killed_worker_has_taken_is_checked_when_its_lease_ends(hardhat: 
     assert Relayer.objects.get().health.nonce == 0
 
 
-def test_a_lease_is_longer_than_the_slowest_reading(settings: Any) -> None:
-    settings.NODE_DEADLINE_SECONDS = 60
+def test_a_lease_is_longer_than_the_slowest_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "DEADLINE_SECONDS", 60)
     assert health.lease_length() == timedelta(seconds=60 + 60)
 
 
@@ -297,7 +297,7 @@ def test_nodes_that_hang_do_not_delay_the_check_of_others(hardhat: str) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_more_relayers_on_a_node_that_hangs_than_threads_delay_no_other_check(
-    hardhat: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+    hardhat: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pools, "NODE_THREADS", 4)
     released, hung = threading.Event(), list[Any]()
@@ -320,13 +320,14 @@ def test_more_relayers_on_a_node_that_hangs_than_threads_delay_no_other_check(
     with node(hang) as hanging:
         for number in range(12):
             on_nodes(f"{hanging.url}&n={number}", identifier=f"hangs-{number}")
-        settings.NODE_DEADLINE_SECONDS = settings.NODE_ATTEMPT_SECONDS = PATIENCE_SECONDS
+        monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", PATIENCE_SECONDS)
+        monkeypatch.setattr(attempts, "DEADLINE_SECONDS", PATIENCE_SECONDS)
         results = in_threads(check_due, others)
     assert results == [13, None]
 
 
 @pytest.mark.django_db
-def test_a_check_leaves_indexes_alone_where_postgresql_can(hardhat: str, settings: Any) -> None:
+def test_a_check_leaves_indexes_alone_where_postgresql_can(hardhat: str) -> None:
     def updates() -> list[int]:
         """Return how many versions of relayers and their health this transaction has written, and in one page."""
         with connection.cursor() as cursor:
