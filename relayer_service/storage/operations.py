@@ -80,11 +80,12 @@ class AddTrigramIndex(AddIndexConcurrently):
         pass
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
-        if _has_trigrams(schema_editor.connection):
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
-            # The planner needs to know how often a text occurs.
-            table = to_state.apps.get_model(app_label, self.model_name)._meta.db_table
-            schema_editor.execute(f"ANALYZE {schema_editor.quote_name(table)}")
+        with session_settings(schema_editor.connection, **CONCURRENT):
+            if _has_trigrams(schema_editor.connection):
+                super().database_forwards(app_label, schema_editor, from_state, to_state)
+                # The planner needs to know how often a text occurs.
+                table = to_state.apps.get_model(app_label, self.model_name)._meta.db_table
+                schema_editor.execute(f"ANALYZE {schema_editor.quote_name(table)}")
 
 
 class TrigramIndex(GinIndex):
