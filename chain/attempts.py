@@ -22,6 +22,9 @@ from relayer_service.storage.ttl_cache import TTLCache
 
 logger = logging.getLogger(__name__)
 
+# The timeout of one attempt at one node, and of a call with all its attempts.
+ATTEMPT_SECONDS = 5
+DEADLINE_SECONDS = 10
 # How long a checked chain ID is trusted: another node may be behind the URL later.
 TRUST_SECONDS = 60
 # A rejected batch is split into parts of a quarter of its size, down to single calls; the limit expires.

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from django.conf import settings
-
 from chain.errors import CannotBeIncluded, InsufficientData, PriceCapTooLow
 from chain.fee_history import BaseFeeSource, Market
 from chain.networks import Network
@@ -25,7 +23,7 @@ DEFAULT_L1_FEE_MARGIN_BPS = 1_000
 
 @dataclass(frozen=True)
 class FeeRules:
-    """How fees are quoted: the settings take precedence over the network's values, those over the defaults."""
+    """How fees are quoted: by the network's values, or the defaults."""
 
     priority_fee_floor: int
     base_fee_margin_bps: int
@@ -35,15 +33,15 @@ class FeeRules:
     @classmethod
     def for_network(cls, network: Network) -> FeeRules:
         return cls(
-            _first(settings.FEE_TIP_FLOOR_WEI, network.tip_floor, DEFAULT_PRIORITY_FEE_FLOOR),
-            _first(settings.FEE_BASE_FEE_MARGIN_BPS, network.base_fee_margin_bps, DEFAULT_BASE_FEE_MARGIN_BPS),
-            _first(settings.FEE_GAS_BUFFER_BPS, network.gas_buffer_bps, DEFAULT_GAS_BUFFER_BPS),
-            _first(network.l1_fee_margin_bps, DEFAULT_L1_FEE_MARGIN_BPS),
+            _or_default(network.tip_floor, DEFAULT_PRIORITY_FEE_FLOOR),
+            _or_default(network.base_fee_margin_bps, DEFAULT_BASE_FEE_MARGIN_BPS),
+            _or_default(network.gas_buffer_bps, DEFAULT_GAS_BUFFER_BPS),
+            _or_default(network.l1_fee_margin_bps, DEFAULT_L1_FEE_MARGIN_BPS),
         )
 
 
-def _first(*choices: int | None) -> int:
-    return next(choice for choice in choices if choice is not None)
+def _or_default(value: int | None, default: int) -> int:
+    return default if value is None else value
 
 
 @dataclass(frozen=True)

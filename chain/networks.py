@@ -59,7 +59,7 @@ class Network:
     kind: NetworkKind
     rpc_urls: tuple[str, ...]
     testnet: bool = False
-    # Defaults of the settings for fees: the minimum priority fee in wei, and basis points.
+    # The minimum priority fee in wei, and basis points.
     tip_floor: int | None = None
     base_fee_margin_bps: int | None = None
     gas_buffer_bps: int | None = None

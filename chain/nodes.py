@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
-from chain import breakers, head
+from chain import attempts, breakers, head
 from chain.answers import NO_CHAIN_ID, Fault, member_quantity, quantity
 from chain.attempts import Call, attempt
 from chain.errors import NodesUnreachable
@@ -45,7 +43,7 @@ def answers(
     All calls go to the same node, so that they describe the same state. The remaining time is divided among the
     remaining nodes, so that one that hangs does not use up the time of one that would answer.
     """
-    deadline = time.monotonic() + settings.NODE_DEADLINE_SECONDS
+    deadline = time.monotonic() + attempts.DEADLINE_SECONDS
     urls = in_order(nodes, chain_id=chain_id)
     reasons, answered = set(), False
     for position, url in enumerate(urls):
@@ -55,7 +53,7 @@ def answers(
             break
         share = max(MIN_SHARE_SECONDS, left / (len(urls) - position))
         try:
-            found = attempt(url, calls, chain_id, min(settings.NODE_ATTEMPT_SECONDS, share, left))
+            found = attempt(url, calls, chain_id, min(attempts.ATTEMPT_SECONDS, share, left))
             check(found)
         except Fault as fault:
             note(url, fault, chain_id)
@@ -117,7 +115,7 @@ def _status(node: Node, chain_id: int | None, paused: bool, call: Call = head.NU
     url, weight = node
     started = time.monotonic()
     try:
-        (answer,) = attempt(url, [call], chain_id, settings.NODE_ATTEMPT_SECONDS)
+        (answer,) = attempt(url, [call], chain_id, attempts.ATTEMPT_SECONDS)
     except Fault as fault:
         return NodeStatus(mask(url), weight, error=str(fault), paused=paused)
     milliseconds = round((time.monotonic() - started) * 1000)
@@ -133,7 +131,7 @@ def chain_ids(urls: Sequence[str]) -> list[int | str]:
 
 def _chain_id(url: str) -> int | str:
     try:
-        (answer,) = attempt(url, [Call("eth_chainId")], None, settings.NODE_ATTEMPT_SECONDS)
+        (answer,) = attempt(url, [Call("eth_chainId")], None, attempts.ATTEMPT_SECONDS)
     except Fault as fault:
         return str(fault)
     chain_id = quantity(answer)

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
-from chain import fee_history, head
+from chain import attempts, fee_history, head
 from chain.answers import Fault, check_chain_id, member_quantity, quantity
 from chain.attempts import Call, attempt, refuses_batches
 from chain.errors import ChainFault
@@ -51,7 +49,7 @@ def _probe(network: Network, url: str) -> Probe:
     chain = NOTHING
     try:
         # Two calls, to learn whether batches are accepted.
-        chain_id, block = attempt(url, [CHAIN_ID, head.CALL], None, settings.NODE_ATTEMPT_SECONDS)
+        chain_id, block = attempt(url, [CHAIN_ID, head.CALL], None, attempts.ATTEMPT_SECONDS)
         chain = str(quantity(chain_id) or NOTHING)
         check_chain_id(chain_id, network.chain_id)
         answers = [
@@ -72,7 +70,7 @@ def _probe(network: Network, url: str) -> Probe:
 def _call(url: str, call: Call) -> Any:
     """Return the answer to a call, or None if it fails; a fault that pauses the node is raised."""
     try:
-        (answer,) = attempt(url, [call], None, settings.NODE_ATTEMPT_SECONDS)
+        (answer,) = attempt(url, [call], None, attempts.ATTEMPT_SECONDS)
     except Fault as fault:
         if fault.pause_seconds:
             raise

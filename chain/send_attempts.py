@@ -8,7 +8,6 @@ from http.client import HTTPException
 from typing import Any, NamedTuple
 
 import orjson
-from django.conf import settings
 from eth_utils.crypto import keccak
 
 from chain import attempts
@@ -119,7 +118,7 @@ def _post(url: str, transactions: Batch, deadline: float, allowed: Allowed = Non
 
 
 def _until(deadline: float) -> float:
-    return max(0.0, min(settings.NODE_ATTEMPT_SECONDS, deadline - time.monotonic()))
+    return max(0.0, min(attempts.ATTEMPT_SECONDS, deadline - time.monotonic()))
 
 
 def _read(answer: Answer, ids: Sequence[int], hashes: Sequence[str]) -> list[Verdict]:

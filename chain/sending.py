@@ -7,9 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from django.conf import settings
-
-from chain import send_attempts
+from chain import attempts, send_attempts
 from chain.answers import Fault
 from chain.nodes import MIN_SHARE_SECONDS, Node, in_order, note
 from chain.send_attempts import WITHHELD, Allowed, SignedTransaction
@@ -42,7 +40,7 @@ def send(
     batch is copied to a second node in the background, unless the chain has no mempool (`one_at_a_time`). What is not
     `allowed` to leave when a node is about to be called is not sent; without any call, its outcome is None.
     """
-    deadline = time.monotonic() + settings.NODE_DEADLINE_SECONDS
+    deadline = time.monotonic() + attempts.DEADLINE_SECONDS
     urls = in_order(nodes, chain_id=chain_id)
     everything, node_count = range(len(transactions)), len(urls)
     verdicts = [NOT_SENT] * len(transactions)

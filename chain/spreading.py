@@ -4,9 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from django.conf import settings
-
-from chain import breakers, send_attempts
+from chain import attempts, breakers, send_attempts
 from chain.nodes import note
 from chain.send_attempts import Allowed, Batch
 from relayer_service.background.pools import Pool, ProcessState
@@ -56,7 +54,7 @@ def _copy(urls: list[str], count: int, batch: Batch, chain_id: int | None, allow
     avoided = breakers.avoided(urls, chain_id)
     for url in [url for url in urls if url not in avoided][:count]:
         verdicts = send_attempts.attempt(
-            url, batch, chain_id, settings.NODE_ATTEMPT_SECONDS, one_at_a_time=False, allowed=allowed
+            url, batch, chain_id, attempts.ATTEMPT_SECONDS, one_at_a_time=False, allowed=allowed
         )
         for fault in [verdict.fault for verdict in verdicts if verdict.fault][:1]:
             note(url, fault, chain_id)

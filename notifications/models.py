@@ -122,9 +122,6 @@ class Notification(Resource):
         null=True, editable=False, help_text="When other webhooks were last notified that this one is failing."
     )
 
-    # Staff who see no whole URL search without it.
-    search_indexes = {"notification_search": ["identifier"], "notification_url_search": ["identifier", "url"]}
-
     class Meta(Resource.Meta):
         verbose_name = "webhook"
         indexes = [

@@ -15,7 +15,6 @@ class RelayerServiceConfig(AppConfig):
 
     def ready(self) -> None:
         from relayer_service.configuration import checks  # noqa: F401  # registers the checks
-        from relayer_service.storage import counting, nul, substrings  # noqa: F401  # registers the lookups
+        from relayer_service.storage import counting, nul  # noqa: F401  # registers the lookups
 
         post_migrate.connect(counting.after_migrate, sender=self)
-        post_migrate.connect(substrings.after_migrate, sender=self)

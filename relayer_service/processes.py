@@ -12,6 +12,9 @@ from functools import partial
 # How long a stopping web process answers with `Connection: close`, in the first half on new connections too. Must be
 # longer than a proxy's keep-alive to this service.
 DRAIN_SECONDS = 2
+# How long a client may take to send a request's head, stay idle, or leave its response unread. Shorter than the stop
+# timeout, so that no client gets the process killed.
+CLIENT_TIMEOUT_SECONDS = 20
 # How long a new web process waits before it checks the workers: those that start with it beat within this time.
 WATCH_AFTER_SECONDS = 40
 # From Linux's prctl.h.

@@ -72,7 +72,7 @@ class WebServer(Server):
             backlog=BACKLOG,
             backpressure=MAX_CONNECTIONS,
             http1_settings=HTTP1Settings(
-                header_read_timeout=settings.CLIENT_TIMEOUT_SECONDS * 1000, max_buffer_size=MAX_HEAD_BYTES
+                header_read_timeout=processes.CLIENT_TIMEOUT_SECONDS * 1000, max_buffer_size=MAX_HEAD_BYTES
             ),
             respawn_failed_workers=True,
             workers_kill_timeout=STOP_SECONDS,
@@ -108,7 +108,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise CannotStart(f"port {port} on {host} cannot be used ({error.strerror}); set PORT or HOST.") from None
     if sys.platform == "linux":
         # Connections inherit it: the kernel closes one whose client leaves its response unread for this long.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, settings.CLIENT_TIMEOUT_SECONDS * 1000)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, processes.CLIENT_TIMEOUT_SECONDS * 1000)
     listener.set_inheritable(True)
     return listener
 

@@ -25,8 +25,8 @@ DEBUG = False
 
 # Secrets have no default: a missing one fails at startup, a weak one fails the system checks.
 SECRET_KEY = env.secret("SECRET_KEY", DATA_DIR)
-ENCRYPTION_KEYS = env.keyring("ENCRYPTION_KEYS", env.secret("ENCRYPTION_KEYS", DATA_DIR))
-TOKEN_PEPPERS = env.keyring("TOKEN_PEPPERS", env.secret("TOKEN_PEPPERS", DATA_DIR))
+ENCRYPTION_KEYS = env.keyring("ENCRYPTION_KEYS", DATA_DIR)
+TOKEN_PEPPERS = env.keyring("TOKEN_PEPPERS", DATA_DIR)
 
 # The address of the web server.
 HOST = env.host("HOST", "127.0.0.1")
@@ -75,9 +75,6 @@ CONTENT_SECURITY_POLICY = {
 # Processes, and threads per process.
 WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, minimum=1)
 WEB_THREADS = env.integer("WEB_THREADS", 64, minimum=1)
-# How long a client may take to send a request's head, stay idle, or leave its response unread. Shorter than the stop
-# timeout, so that no client gets the process killed.
-CLIENT_TIMEOUT_SECONDS = env.integer("CLIENT_TIMEOUT_SECONDS", 20, minimum=1)
 WORKER_THREADS = env.integer("WORKER_THREADS", 32, minimum=1)
 
 # Storage.
@@ -127,7 +124,7 @@ RATE_LIMIT_SEND = env.rate("RATE_LIMIT_SEND", "1000/s")
 RATELIMIT_FAIL_OPEN = True
 
 # The function that finds tokens without a pepper for /ready, which cannot import `tokens`.
-PEPPER_PROBLEM = "tokens.peppers.problem_of_all"
+PEPPER_PROBLEM = "tokens.checks.problem_of_all"
 # The function that web processes call to report stopped workers.
 WORKER_CHECK = "notifications.worker_check.check"
 # The function that finds out whether a token may no longer run its jobs: then they stop.
@@ -168,16 +165,11 @@ DELIVERIES_KEEP_DAYS = env.integer("DELIVERIES_KEEP_DAYS", 90, maximum=36_500)
 
 # A JSON file of networks that are added to `chain/networks.json`, or replace its networks by name.
 NETWORKS_FILE = env.text("NETWORKS_FILE")
-# The timeout of one attempt at one node, and of a call with all its attempts.
-NODE_ATTEMPT_SECONDS = env.integer("NODE_ATTEMPT_SECONDS", 5, minimum=1)
-NODE_DEADLINE_SECONDS = env.integer("NODE_DEADLINE_SECONDS", 10, minimum=1)
 # Private and reserved networks that nodes and signer servers may be in: all, as they often run next to the service.
 # Cloud metadata services are never allowed.
 NODE_AND_SIGNER_PRIVATE_NETWORKS = env.networks("NODE_AND_SIGNER_PRIVATE_NETWORKS", "0.0.0.0/0,::/0")
 # How often each relayer is checked.
 HEALTH_CHECK_SECONDS = env.integer("HEALTH_CHECK_SECONDS", 60, minimum=1)
-# Days below which the event `relayer.balance_runway` reports that a balance will be used up; 0 reports none.
-BALANCE_RUNWAY_DAYS = env.integer("BALANCE_RUNWAY_DAYS", 3, maximum=365)
 
 # Days to keep an entry of the audit log; 0 keeps it forever.
 AUDIT_KEEP_DAYS = env.integer("AUDIT_KEEP_DAYS", 365, maximum=36_500)
@@ -218,10 +210,6 @@ LANE_LEASE_SECONDS = env.integer("LANE_LEASE_SECONDS", 30, minimum=1)
 # The price of a transaction is never raised above this multiple of the market.
 FEE_CEILING_MULTIPLE = env.integer("FEE_CEILING_MULTIPLE", 5, minimum=2)
 
-# Fees: each overrides the value in `chain/networks.json` for all networks.
-FEE_TIP_FLOOR_WEI = env.optional_integer("FEE_TIP_FLOOR_WEI")
-FEE_BASE_FEE_MARGIN_BPS = env.optional_integer("FEE_BASE_FEE_MARGIN_BPS", maximum=100_000)
-FEE_GAS_BUFFER_BPS = env.optional_integer("FEE_GAS_BUFFER_BPS", maximum=100_000)
 # Whether a numeric JSON-RPC id is returned as a string, as in the contract, or as it was sent.
 RPC_ID_AS_STRING = env.boolean("RPC_ID_AS_STRING", True)
 

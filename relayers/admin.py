@@ -76,7 +76,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     list_fullwidth = True
     # For the reason of a missing address.
     list_select_related = ["signer", "health"]
-    search_fields = Relayer.search_indexes["relayer_search"]
+    search_fields = ["identifier", "name", "address", "network"]
     searched = "an ID, name, address or network"
     sort_orders = {
         "name": CaseFolded("name"),

@@ -3,6 +3,7 @@
 import json
 import logging
 import random
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,9 +11,9 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
-from chain import nodes
+from chain import attempts, nodes
 from chain.answers import quantity
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
@@ -23,11 +24,11 @@ from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import changed, record
 from relayer_service.background import pools
-from relayer_service.background.leased_work import LeasedWork
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers import events, guards
 from relayers.account import address_mismatches
+from relayers.check_queues import CheckQueues
 from relayers.histories import announce_runway, histories
 from relayers.metrics import observe_checks
 from relayers.models import Relayer, RelayerHealth
@@ -41,6 +42,8 @@ SUCCESSES_TO_ENABLE = 1
 # Relayers in a JSON-RPC batch, with two calls each: nodes limit the calls in a batch.
 RELAYERS_IN_BATCH = 25
 WRITING_SECONDS = 60
+# How often due relayers are claimed while others are being checked.
+POLL_SECONDS = 1
 # The next check comes a little earlier or later, which spreads checks over the interval.
 JITTER = 0.1
 # The limit of the column, and more than any account will have.
@@ -50,6 +53,8 @@ MAX_NONCE = 2**63 - 1
 STATES = {"system_disabled", "balance_is_low", "runway_is_short"}
 
 AccountReadings = tuple[RelayerHealth, "AccountReading"]
+
+_is_checking = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -74,9 +79,52 @@ class Finding(NamedTuple):
     differing: dict[str, Any]
 
 
+def check_due() -> int:
+    """Check due relayers, unless another thread of this process does; return their number."""
+    # One at a time, so that nodes that hang do not block all threads of a worker.
+    if not _is_checking.acquire(blocking=False):
+        return 0
+    try:
+        return _check_due()
+    finally:
+        _is_checking.release()
+
+
+def _check_due() -> int:
+    """Check due relayers until there are none. If a check or its write fails, it is due when its lease ends."""
+    claimed = 0
+    with pools.Pool("health", pools.NODE_THREADS) as pool:
+        queues = CheckQueues(pool, pools.NODE_THREADS, _try_to_read)
+        while True:
+            # At most one row per free thread, as each row may be a batch.
+            due = RelayerHealth.objects.select_related("relayer").exclude(queues.waiting())
+            rows = due.claim(queues.free, lease_length())
+            queues.add([relayer.health for relayer in batch] for batch in batches(row.relayer for row in rows))
+            claimed += len(rows)
+            if not queues.running:
+                return claimed
+            for readings in queues.finished(0 if rows else POLL_SECONDS):
+                _try_to_write(readings)
+
+
+def _try_to_read(batch: list[RelayerHealth]) -> list[AccountReadings]:
+    try:
+        return read(batch)
+    except Exception:
+        logger.exception("Checking %d relayers failed", len(batch))
+        return []
+
+
+def _try_to_write(readings: list[AccountReadings]) -> None:
+    try:
+        write(readings)
+    except DatabaseError:
+        logger.exception("Writing the checks of %d relayers failed", len(readings))
+
+
 def lease_length() -> timedelta:
     """Return a time that is longer than the slowest reading and its writing."""
-    return timedelta(seconds=settings.NODE_DEADLINE_SECONDS + WRITING_SECONDS)
+    return timedelta(seconds=attempts.DEADLINE_SECONDS + WRITING_SECONDS)
 
 
 def batches(relayers: Iterable[Relayer]) -> list[list[Relayer]]:
@@ -93,10 +141,6 @@ def batches(relayers: Iterable[Relayer]) -> list[list[Relayer]]:
         for group in groups.values()
         for start in range(0, len(group), RELAYERS_IN_BATCH)
     ]
-
-
-def health_batches(rows: Iterable[RelayerHealth]) -> list[list[RelayerHealth]]:
-    return [[relayer.health for relayer in batch] for batch in batches(row.relayer for row in rows)]
 
 
 def read(rows: list[RelayerHealth]) -> list[AccountReadings]:
@@ -280,17 +324,3 @@ def announce(health: RelayerHealth, changes: dict[str, Any]) -> None:
         logger.info("Relayer %s is enabled again", relayer, extra=extra)
         change = events.RelayerChangeData(**data, actor=str(actors.current()), reason="The nonce was read again.")
         emit(events.RELAYER_ENABLED, notification, change)
-
-
-checks = LeasedWork(
-    pool_name="health",
-    threads=lambda: pools.NODE_THREADS,
-    rows=lambda: RelayerHealth.objects.select_related("relayer"),
-    lease_length=lease_length,
-    # The network, and the hosts of custom nodes.
-    queue_columns=["relayer__network", "relayer__masked_rpc_urls"],
-    batches=health_batches,
-    run=read,
-    write=write,
-)
-check_due = checks.run_due

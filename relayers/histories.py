@@ -4,8 +4,6 @@ import logging
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
-
 from notifications.emitting import emit
 from notifications.models import Notification
 from relayers import events, runway
@@ -28,8 +26,7 @@ def histories(health: RelayerHealth, balance: int, now: datetime) -> dict[str, A
         changes["outflow_days"] = runway.with_outflow(health.outflow_days, health.balance, balance, now)
     outflows = changes.get("outflow_days", health.outflow_days)
     found = runway.runway(balance, outflows, health.balance_hours, now)
-    threshold = settings.BALANCE_RUNWAY_DAYS
-    return changes | {"runway_is_short": runway.is_short(found, threshold, was_short=health.runway_is_short)}
+    return changes | {"runway_is_short": runway.is_short(found, was_short=health.runway_is_short)}
 
 
 def announce_runway(health: RelayerHealth, changes: dict[str, Any], now: datetime) -> None:
@@ -45,6 +42,6 @@ def announce_runway(health: RelayerHealth, changes: dict[str, Any], now: datetim
             balance=str(balance),
             outflow_per_day=str(found.outflow_per_day),
             runway_days=found.whole_days,
-            threshold_days=settings.BALANCE_RUNWAY_DAYS,
+            threshold_days=runway.SHORT_DAYS,
         )
         emit(events.RELAYER_BALANCE_RUNWAY, notification, data)

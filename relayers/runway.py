@@ -12,6 +12,8 @@ from relayers.balance_hours import DAY, DAYS_KEPT, Entry
 
 # The days that the average is taken over, with the current one.
 AVERAGED_DAYS = 7
+# Below, the event `relayer.balance_runway` is sent: enough time for a weekend.
+SHORT_DAYS = 3
 # A relayer that was alerted about has recovered when it lasts this much longer: it must not come and go.
 RECOVERY_DAYS = 1
 MAX_DAYS = 365
@@ -63,11 +65,9 @@ def runway(balance: int, outflows: Sequence[Entry], readings: Sequence[Entry], n
     return Runway(per_day, balance / per_day) if per_day else None
 
 
-def is_short(found: Runway | None, threshold: int, *, was_short: bool) -> bool:
-    """Return whether a runway is below the threshold in days, or was and has not recovered."""
-    if found is None or not threshold:
-        return False
-    return found.days < (threshold + RECOVERY_DAYS if was_short else threshold)
+def is_short(found: Runway | None, *, was_short: bool) -> bool:
+    """Return whether a runway is short, or was and has not recovered."""
+    return found is not None and found.days < SHORT_DAYS + (RECOVERY_DAYS if was_short else 0)
 
 
 def by_day(outflows: Sequence[Entry], starts: Sequence[datetime]) -> list[int]:

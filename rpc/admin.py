@@ -70,10 +70,6 @@ class FeeTokenAdmin(ResourceAdmin):
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).with_state().prefetch_related("sources")
 
-    def searches_parts(self, request: HttpRequest, text: str = "") -> bool:
-        # Without an index, as there are few.
-        return True
-
     def get_inlines(self, request: HttpRequest, obj: FeeToken | None) -> list[Any]:
         """Omit the sources for staff who can only view: the form shows the fields of every kind."""
         return [PriceSourceInline] if obj is None or self.has_change_permission(request, obj) else []

@@ -29,7 +29,7 @@ class SignerAdmin(ReferencedAdmin):
     list_display = ["identifier", "type", "verified_identity", "verified_at", "created"]
     list_filter = ["type"]
     list_filter_submit = False
-    search_fields = Signer.search_indexes["signer_search"]
+    search_fields = ["identifier", "verified_identity"]
     searched = "an ID or address"
     sort_orders = {
         "identifier": CaseFolded("identifier"),

@@ -40,8 +40,6 @@ class Signer(Resource):
         help_text="The error of the last call to it; empty if the call succeeded.",
     )
 
-    search_indexes = {"signer_search": ["identifier", "verified_identity"]}
-
     class Meta(Resource.Meta):
         indexes = [
             prefix_index("identifier", name="signer_identifier_prefix"),

@@ -179,7 +179,7 @@ def test_the_proxy_takes_bodies_as_long_as_the_service_does() -> None:
 
 def test_the_proxy_drops_an_idle_connection_before_the_web_server_does() -> None:
     (kept,) = re.findall(r"^ *keepalive_timeout (\d+)s;", NGINX["upstream.conf"], re.M)
-    assert int(kept) < min(processes.DRAIN_SECONDS, settings.CLIENT_TIMEOUT_SECONDS)
+    assert int(kept) < min(processes.DRAIN_SECONDS, processes.CLIENT_TIMEOUT_SECONDS)
 
 
 def test_the_proxy_uses_a_restarted_process_before_the_next_is_stopped() -> None:

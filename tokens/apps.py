@@ -7,3 +7,6 @@ class TokensConfig(AppConfig):
     attention_subjects = {50: "tokens.overview.attention"}
     dashboard_cards = {80: "tokens.overview.card"}
     getting_started_steps = {50: "tokens.overview.step"}
+
+    def ready(self) -> None:
+        from tokens import checks  # noqa: F401  # registers the check

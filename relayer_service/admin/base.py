@@ -45,7 +45,7 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
     ordering = ["-sequence"]
     # The indexed order of each sortable column. A column that is a method also needs an `ordering`.
     sort_orders: dict[str, Any] = {}
-    # The expression that a search compares, if it finds any part of a text.
+    # What a search finds by any part of it; empty if it finds the start only.
     searched = ""
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
@@ -100,9 +100,7 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)
         if searched := self.get_searched(request):
-            parts = self.searches_parts(request)
-            changelist.search_help_text = f"{'Any part' if parts else 'The start'} of {searched}"
-            changelist.lacks_extension = "" if parts else substrings.EXTENSION
+            changelist.search_help_text = f"Any part of {searched}"
         return changelist
 
     def get_searched(self, request: HttpRequest) -> str:
@@ -122,9 +120,9 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
             return search.find_part(queryset, self.get_search_fields(request), text, sort=sort), False
         return search.find(queryset, self.searched_starts(request, text), sort=sort), False
 
-    def searches_parts(self, request: HttpRequest, text: str = "") -> bool:
+    def searches_parts(self, request: HttpRequest, text: str) -> bool:
         """Return whether a search finds any part of the searched columns, and not only their start."""
-        return substrings.can_search(self.model, self.get_search_fields(request))
+        return bool(self.get_searched(request))
 
     def searched_starts(self, request: HttpRequest, text: str) -> list[tuple[str, str]]:
         """Return each searched column with the text that it must start with."""

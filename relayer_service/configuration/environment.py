@@ -12,7 +12,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 # Variables that used to be settings and are ignored.
 REMOVED = (
-    *("BODY_TIMEOUT_SECONDS", "HEALTH_FAILURES_TO_DISABLE", "HEALTH_SUCCESSES_TO_ENABLE", "HSTS_SECONDS"),
+    *("BALANCE_RUNWAY_DAYS", "BODY_TIMEOUT_SECONDS", "CLIENT_TIMEOUT_SECONDS", "FEE_BASE_FEE_MARGIN_BPS"),
+    *("FEE_GAS_BUFFER_BPS", "FEE_TIP_FLOOR_WEI", "HEALTH_FAILURES_TO_DISABLE", "HEALTH_SUCCESSES_TO_ENABLE"),
+    *("HSTS_SECONDS", "NODE_ATTEMPT_SECONDS", "NODE_DEADLINE_SECONDS"),
     *("NODE_FAILURES_TO_PAUSE", "NODE_MAX_ANSWER_BYTES", "NODE_THREADS", "RESOLVER_THREADS", "RPC_CACHE_SECONDS"),
     *("SIGNING_THREADS", "TOKEN_CACHE_SECONDS"),
     *("WEBHOOK_DATABASE_THREADS", "WEBHOOK_JITTER_PERCENT", "WEBHOOK_KEY_OVERLAP_HOURS", "WEBHOOK_TARGETS"),
@@ -47,11 +49,6 @@ def integer(name: str, default: int, minimum: int = 0, maximum: int | None = Non
         limits = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise ImproperlyConfigured(f"{name} must be an integer {limits}")
     return int(value)
-
-
-def optional_integer(name: str, maximum: int | None = None) -> int | None:
-    """Return an integer, or None if the variable is empty."""
-    return integer(name, 0, maximum=maximum) if text(name) else None
 
 
 def _is_integer(text: str, maximum: int | None) -> bool:
@@ -139,10 +136,10 @@ def secret(name: str, data_dir: Path) -> str:
         raise ImproperlyConfigured(f"{name}: its file in DATA_DIR is not text") from None
 
 
-def keyring(name: str, value: str) -> dict[str, bytes]:
-    """Return the keys of `id:base64,id:base64`: the first is for new data, all of them for existing data."""
+def keyring(name: str, data_dir: Path) -> dict[str, bytes]:
+    """Return the keys of a secret `id:base64,id:base64`: the first is for new data, all are for existing data."""
     keys: dict[str, bytes] = {}
-    for item in (part.strip() for part in value.split(",") if part.strip()):
+    for item in (part.strip() for part in secret(name, data_dir).split(",") if part.strip()):
         key_id, separator, encoded = item.partition(":")
         try:
             key = base64.b64decode(encoded, validate=True)

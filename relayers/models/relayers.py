@@ -128,8 +128,6 @@ class Relayer(Resource):
     top_up_target_text = models.CharField(max_length=78, blank=True, default="", db_default="", editable=False)
     top_up_daily_limit_text = models.CharField(max_length=78, blank=True, default="", db_default="", editable=False)
 
-    search_indexes = {"relayer_search": ["identifier", "name", "address", "network"]}
-
     class Meta(Resource.Meta):
         permissions = [
             ("pause_relayer", "Can pause and resume relayers"),

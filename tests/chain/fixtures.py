@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -39,9 +38,9 @@ def faulty(hardhat: str) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def quick_nodes(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nodes have less time than they have by default, so that those that hang cost little."""
-    settings.NODE_ATTEMPT_SECONDS = 2
+    monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", 2)
     monkeypatch.setattr(attempts, "MAX_ANSWER_BYTES", 1_000_000)
 
 

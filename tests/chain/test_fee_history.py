@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chain import fee_history
+from chain import fee_history, gas_price
 from chain.answers import ChainError
 from chain.errors import InsufficientData
 from chain.fee_history import (
@@ -53,9 +53,10 @@ def without(name: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def exact(settings: Any) -> None:
+def exact(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Quote the market as it is: no floor, no margin, and feeQuote to see its parts."""
-    settings.FEE_TIP_FLOOR_WEI, settings.FEE_BASE_FEE_MARGIN_BPS = 0, 0
+    monkeypatch.setattr(gas_price, "DEFAULT_PRIORITY_FEE_FLOOR", 0)
+    monkeypatch.setattr(gas_price, "DEFAULT_BASE_FEE_MARGIN_BPS", 0)
     settings.EXTENSIONS = ["quotes"]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chain import gas_price
 from tests.chain import encoded
 from tests.chain.answering_node import ChangeNetwork, change_network, node_answering, unsigned, unsigned_with_blobs
 from tests.rpc.estimates import ask, failure, fee, quote, relayer_at
@@ -16,9 +17,10 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def plain_prices(settings: Any) -> None:
+def plain_prices(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a unit of gas cost 100 and a tip of 5, expected and at most; and feeQuote show the parts."""
-    settings.FEE_TIP_FLOOR_WEI, settings.FEE_BASE_FEE_MARGIN_BPS = 0, 0
+    monkeypatch.setattr(gas_price, "DEFAULT_PRIORITY_FEE_FLOOR", 0)
+    monkeypatch.setattr(gas_price, "DEFAULT_BASE_FEE_MARGIN_BPS", 0)
     settings.EXTENSIONS = ["quotes"]
 
 
@@ -66,8 +68,8 @@ def test_where_gas_pays_for_l1_a_transfer_has_a_buffer_too(change_network: Chang
     assert gas_of() == gas(21_000, 2_100, 21_000, 23_100)
 
 
-def test_a_fee_is_that_of_the_gas_with_its_buffer(settings: Any) -> None:
-    settings.FEE_GAS_BUFFER_BPS = 2_500
+def test_a_fee_is_that_of_the_gas_with_its_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gas_price, "DEFAULT_GAS_BUFFER_BPS", 2_500)
     with node_answering(eth_estimateGas={"result": hex(40_000)}) as node:
         # 50,000 gas at 105.
         assert ask(relayer_at(node.url)) == fee("0.00000000000525")
@@ -179,8 +181,8 @@ def test_what_a_rollup_charges_beside_gas_is_part_of_the_fee(change_network: Cha
         assert ask(relayer) == fee("0.0000000000022071")
 
 
-def test_a_blob_costs_its_own_gas_at_its_own_price(settings: Any) -> None:
-    settings.FEE_BASE_FEE_MARGIN_BPS = 5_000
+def test_a_blob_costs_its_own_gas_at_its_own_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gas_price, "DEFAULT_BASE_FEE_MARGIN_BPS", 5_000)
     with node_answering(eth_blobBaseFee={"result": "0x3"}) as node:
         relayer = relayer_at(node.url)
         result = quote(relayer, unsigned_with_blobs(2))["result"]
@@ -206,9 +208,9 @@ def blob_transaction(make: Any, price: int) -> str:
     ],
 )
 def test_a_transactions_own_price_of_blobs_bounds_the_maximum(
-    settings: Any, make: Any, price: int, maximum: int
+    monkeypatch: pytest.MonkeyPatch, make: Any, price: int, maximum: int
 ) -> None:
-    settings.FEE_BASE_FEE_MARGIN_BPS = 10_000
+    monkeypatch.setattr(gas_price, "DEFAULT_BASE_FEE_MARGIN_BPS", 10_000)
     with node_answering(eth_blobBaseFee={"result": "0x3"}) as node:
         result = quote(relayer_at(node.url), blob_transaction(make, price))["result"]
     assert result["blob_fee"] == {"expected": str(2 * 131_072 * 3), "maximum": str(2 * 131_072 * maximum)}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from chain import breakers, nodes
+from chain import attempts, breakers, nodes
 from chain.answers import ChainError, Fault
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
@@ -47,14 +47,12 @@ def ask_last(good_url: str, *bad_urls: str) -> tuple[list[Any], float]:
     return answers, time.monotonic() - started
 
 
-def test_a_good_node_answers_after_each_fault_and_each_pair_of_faults(
-    hardhat: str, faulty: dict[str, str], settings: Any
-) -> None:
+def test_a_good_node_answers_after_each_fault_and_each_pair_of_faults(hardhat: str, faulty: dict[str, str]) -> None:
     given = [[name] for name in FAULTS] + [list(pair) for pair in combinations_with_replacement(FAULTS, 2)]
     with ThreadPoolExecutor(32) as pool:
         results = list(pool.map(lambda names: ask_last(hardhat, *(faulty[name] for name in names)), given))
     assert [names for names, (answers, _) in zip(given, results, strict=True) if answers != [TEN_THOUSAND]] == []
-    assert max(seconds for _, seconds in results) < settings.NODE_DEADLINE_SECONDS
+    assert max(seconds for _, seconds in results) < attempts.DEADLINE_SECONDS
 
 
 def test_with_one_good_node_of_five_a_thousand_calls_give_a_thousand_answers(
@@ -76,8 +74,10 @@ def test_all_nodes_that_fail_are_asked_before_it_is_given_up(faulty: dict[str, s
     )
 
 
-def test_a_call_ends_at_the_deadline_even_if_all_nodes_hang(faulty: dict[str, str], settings: Any) -> None:
-    settings.NODE_DEADLINE_SECONDS = 1
+def test_a_call_ends_at_the_deadline_even_if_all_nodes_hang(
+    faulty: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "DEADLINE_SECONDS", 1)
     given = [(unused(faulty[name]), 50) for name in ("hang", "slow headers", "slow body") for _ in range(20)]
     started = time.monotonic()
     with pytest.raises(NodesUnreachable, match="did not respond in time"):
@@ -86,12 +86,15 @@ def test_a_call_ends_at_the_deadline_even_if_all_nodes_hang(faulty: dict[str, st
     assert time.monotonic() - started < 30
 
 
-def test_nodes_that_hang_leave_time_for_one_that_answers(hardhat: str, faulty: dict[str, str], settings: Any) -> None:
+def test_nodes_that_hang_leave_time_for_one_that_answers(
+    hardhat: str, faulty: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     # One attempt may take as long as the whole call.
-    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = 9
+    monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", 9)
+    monkeypatch.setattr(attempts, "DEADLINE_SECONDS", 9)
     answers, seconds = ask_last(hardhat, faulty["hang"], faulty["hang"])
     assert answers == [TEN_THOUSAND]
-    assert seconds < settings.NODE_DEADLINE_SECONDS
+    assert seconds < attempts.DEADLINE_SECONDS
 
 
 @pytest.mark.parametrize("given", [[], [(A, 0)]])
@@ -247,8 +250,8 @@ def test_a_failing_node_is_logged_once_a_minute_for_each_kind_of_failure(
     ]
 
 
-def test_when_no_node_answers_the_error_has_no_secret(faulty: dict[str, str], settings: Any) -> None:
-    settings.NODE_ATTEMPT_SECONDS = 0.3
+def test_when_no_node_answers_the_error_has_no_secret(faulty: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", 0.3)
     with pytest.raises(NodesUnreachable) as caught:
         nodes.call([(faulty[name], 10) for name in FAULTS], [BALANCE], CHAIN)
     assert SECRET not in repr(caught.value)
@@ -258,7 +261,7 @@ def test_when_no_node_answers_the_error_has_no_secret(faulty: dict[str, str], se
 # Waiting for nodes releases the database connection, which an earlier test may have opened.
 @pytest.mark.one_engine
 @pytest.mark.django_db
-def test_staff_see_the_state_of_each_node(hardhat: str, faulty: dict[str, str], settings: Any) -> None:
+def test_staff_see_the_state_of_each_node(hardhat: str, faulty: dict[str, str]) -> None:
     breakers.pause(faulty["500"], 60)
     with node(by_method(eth_chainId={"result": "0x7a69"}, eth_blockNumber=error(-32601, "no such method"))) as mute:
         given = [(hardhat, 90), (faulty["500"], 10), (faulty["hang"], 0), (mute.url, 5)]

@@ -84,9 +84,10 @@ def sent_to(node: NodeServer) -> list[list[bytes]]:
 
 
 @pytest.fixture
-def patience(settings: Any) -> None:
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a busy machine be as slow as it likes."""
-    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = PATIENCE_SECONDS
+    monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(attempts, "DEADLINE_SECONDS", PATIENCE_SECONDS)
 
 
 def transfers(chain: Chain, count: int) -> list[bytes]:
@@ -252,8 +253,10 @@ def test_a_batch_continues_no_trace(node: NodeOf) -> None:
 # The nodes.
 
 
-def test_the_next_node_gets_the_batch_after_each_fault(faulty: dict[str, str], node: NodeOf, settings: Any) -> None:
-    settings.NODE_ATTEMPT_SECONDS = 1
+def test_the_next_node_gets_the_batch_after_each_fault(
+    faulty: dict[str, str], node: NodeOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", 1)
     for name, url in faulty.items():
         good = node()
         assert broadcast(url, good) == [ACCEPTED] * 3, name
@@ -355,8 +358,11 @@ def test_after_a_fault_the_chain_id_is_checked_again(node: NodeOf) -> None:
     assert found.methods == [["eth_chainId"], [SEND], ["eth_chainId"], [SEND]]
 
 
-def test_a_node_that_hangs_leaves_time_for_the_next(faulty: dict[str, str], node: NodeOf, settings: Any) -> None:
-    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = 2
+def test_a_node_that_hangs_leaves_time_for_the_next(
+    faulty: dict[str, str], node: NodeOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", 2)
+    monkeypatch.setattr(attempts, "DEADLINE_SECONDS", 2)
     assert broadcast(faulty["hang"], node()) == [ACCEPTED] * 3
 
 
@@ -501,9 +507,9 @@ def test_reads_have_the_trust_that_a_broadcast_established(node: NodeOf) -> None
 
 
 def test_no_outcome_and_no_log_line_has_a_secret_of_a_url(
-    faulty: dict[str, str], node: NodeOf, settings: Any, caplog: pytest.LogCaptureFixture
+    faulty: dict[str, str], node: NodeOf, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.NODE_ATTEMPT_SECONDS = 1
+    monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", 1)
     found = [one for url in faulty.values() for one in broadcast(url)]
     found += broadcast(node(**refusing_all(f"Post {secret_url(8545)}: EOF")))
     assert [one for one in found if one is None or SECRET in one.error] == []

@@ -8,7 +8,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from relayers import health
+from chain import attempts
+from relayers import health, runway
 from relayers.health import AccountReading, check_due, judge
 from relayers.models import Relayer, RelayerHealth
 from tests.chain import faults
@@ -229,7 +230,9 @@ def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.django_db
-def test_a_low_and_a_recovered_balance_emit_one_event_each(hardhat: str, clock: Clock, settings: Any) -> None:
+def test_a_low_and_a_recovered_balance_emit_one_event_each(
+    hardhat: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def told(name: str, balance: str, minimum: str) -> dict[str, Any]:
         data = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "local", "network_type": "evm"}
         amounts = {"balance": balance, "min_balance": minimum}
@@ -238,7 +241,7 @@ def test_a_low_and_a_recovered_balance_emit_one_event_each(hardhat: str, clock: 
     def holding(wei: int) -> Behaviour:
         return telling(balance={"result": hex(wei)})
 
-    settings.BALANCE_RUNWAY_DAYS = 0
+    monkeypatch.setattr(runway, "SHORT_DAYS", 0)
     unreadable = telling(balance=error(-32000, "no balances today"))
     with node(holding(100), hardhat) as one:
         on_nodes(one.url, notification=factories.notification(), policies={"min_balance": 100})
@@ -258,9 +261,9 @@ def test_a_low_and_a_recovered_balance_emit_one_event_each(hardhat: str, clock: 
 
 @pytest.mark.django_db
 def test_details_and_logs_hold_no_url_and_no_key(
-    faulty: dict[str, str], caplog: pytest.LogCaptureFixture, quick_nodes: None, settings: Any
+    faulty: dict[str, str], caplog: pytest.LogCaptureFixture, quick_nodes: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.NODE_ATTEMPT_SECONDS = 0.3
+    monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", 0.3)
     on_nodes(*faulty.values())
     check()
     relayer = check()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +12,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chain import nodes
+from chain import attempts, nodes
 from notifications.models import Delivery
 from relayer_service.background import pools
 from relayer_service.background.tasks import queue
@@ -146,7 +145,7 @@ def test_an_event_that_cannot_be_written_leaves_the_state_as_it_was(
     on_nodes(notification=factories.notification(), failed_checks=1)
     assert check_due() == 1
     assert state(Relayer.objects.get()) == NO_REASON
-    assert "Writing the results of 1 rows failed (health)" in caplog.text
+    assert "Writing the checks of 1 relayers failed" in caplog.text
 
 
 @pytest.mark.django_db
@@ -165,7 +164,9 @@ def test_a_relayer_that_breaks_the_check_does_not_stop_the_others(
     on_nodes(hardhat, identifier="relayer-2")
     check_due()
     assert list(RelayerHealth.objects.order_by("pk").values_list("nonce", flat=True)) == [None, 0]
-    assert "Processing 1 rows failed (health)" in caplog.text
+    assert "Checking 1 relayers failed" in caplog.text
+    # It is due when its lease ends.
+    assert RelayerHealth.objects.exclude(lease=None).get().relayer.identifier == "relayer-1"
 
 
 @pytest.mark.django_db
@@ -180,8 +181,8 @@ def test_what_a_killed_worker_has_taken_is_checked_when_its_lease_ends(hardhat: 
     assert Relayer.objects.get().health.nonce == 0
 
 
-def test_a_lease_is_longer_than_the_slowest_reading(settings: Any) -> None:
-    settings.NODE_DEADLINE_SECONDS = 60
+def test_a_lease_is_longer_than_the_slowest_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "DEADLINE_SECONDS", 60)
     assert health.lease_length() == timedelta(seconds=60 + 60)
 
 
@@ -189,13 +190,12 @@ def test_a_lease_is_longer_than_the_slowest_reading(settings: Any) -> None:
 def test_workers_that_check_at_once_never_check_the_same_relayer(
     hardhat: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers = [replace(health.checks) for _ in range(4)]
     monkeypatch.setattr(pools, "NODE_THREADS", 7)
     with node(good, hardhat) as one:
         for number in range(60):
             address = f"0x{number:040x}"
             on_nodes(one.url, identifier=f"relayer-{number}", address=address)
-        checked = in_threads(*[worker.run_due for worker in workers])
+        checked = in_threads(*[health._check_due] * 4)
         asked = [call["params"][0] for batch in one.requests for call in batch if call["method"] == "eth_getBalance"]
     assert sum(checked) == 60
     assert sorted(asked) == sorted(f"0x{number:040x}" for number in range(60))
@@ -297,7 +297,7 @@ def test_nodes_that_hang_do_not_delay_the_check_of_others(hardhat: str) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_more_relayers_on_a_node_that_hangs_than_threads_delay_no_other_check(
-    hardhat: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+    hardhat: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pools, "NODE_THREADS", 4)
     released, hung = threading.Event(), list[Any]()
@@ -320,13 +320,14 @@ def test_more_relayers_on_a_node_that_hangs_than_threads_delay_no_other_check(
     with node(hang) as hanging:
         for number in range(12):
             on_nodes(f"{hanging.url}&n={number}", identifier=f"hangs-{number}")
-        settings.NODE_DEADLINE_SECONDS = settings.NODE_ATTEMPT_SECONDS = PATIENCE_SECONDS
+        monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", PATIENCE_SECONDS)
+        monkeypatch.setattr(attempts, "DEADLINE_SECONDS", PATIENCE_SECONDS)
         results = in_threads(check_due, others)
     assert results == [13, None]
 
 
 @pytest.mark.django_db
-def test_a_check_leaves_indexes_alone_where_postgresql_can(hardhat: str, settings: Any) -> None:
+def test_a_check_leaves_indexes_alone_where_postgresql_can(hardhat: str) -> None:
     def updates() -> list[int]:
         """Return how many versions of relayers and their health this transaction has written, and in one page."""
         with connection.cursor() as cursor:

@@ -61,21 +61,12 @@ def test_the_average_is_over_the_last_7_days_or_since_the_first_reading(
 
 
 @pytest.mark.parametrize(
-    ("days", "threshold", "was_short", "expected"),
-    [
-        (None, 3, True, False),
-        (2.9, 3, False, True),
-        (3.0, 3, False, False),
-        (3.9, 3, True, True),
-        (4.0, 3, True, False),
-        (0.0, 0, False, False),
-    ],
+    ("days", "was_short", "expected"),
+    [(None, True, False), (2.9, False, True), (3.0, False, False), (3.9, True, True), (4.0, True, False)],
 )
-def test_a_runway_is_short_until_it_is_a_day_longer(
-    days: float | None, threshold: int, was_short: bool, expected: bool
-) -> None:
+def test_a_runway_is_short_until_it_is_a_day_longer(days: float | None, was_short: bool, expected: bool) -> None:
     found = None if days is None else Runway(1, days)
-    assert is_short(found, threshold, was_short=was_short) is expected
+    assert is_short(found, was_short=was_short) is expected
 
 
 @pytest.mark.parametrize(
@@ -110,7 +101,7 @@ def is_marked() -> bool:
 
 
 @pytest.mark.django_db
-def test_a_short_runway_is_reported_once_until_it_has_recovered(clock: Clock, settings: Any) -> None:
+def test_a_short_runway_is_reported_once_until_it_has_recovered(clock: Clock) -> None:
     factories.relayer(notification=factories.notification())
     # 100 a day for a balance of 300 is enough; one for 299 is not.
     check(400, 300)
@@ -127,9 +118,6 @@ def test_a_short_runway_is_reported_once_until_it_has_recovered(clock: Clock, se
     assert not is_marked()
     check(400)
     assert len(sent()) == 2
-    settings.BALANCE_RUNWAY_DAYS = 0
-    check(1)
-    assert not is_marked()
 
 
 @pytest.mark.django_db

@@ -33,7 +33,7 @@ KEYS = [
 ]
 AUTHORITY = "0x" + "11" * 32
 
-# The rules of fees where neither settings nor network say any.
+# The rules of fees where the network has none.
 RULES = {"tip_floor": 1_000_000, "base_fee_margin_bps": 2_000, "gas_buffer_bps": 1_000}
 # Networks by their kind, and the rules that each has: the first has the service's defaults.
 NETWORKS: dict[str, dict[str, int]] = {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
+from chain.networks import networks
 from relayer_service.storage import ttl_cache
 from rpc.dispatch import answer
 from rpc.models import FeeToken
@@ -88,7 +90,7 @@ def test_a_fee_is_that_of_the_independent_computation(
         transaction, sender = build(case, deployed)
         relayer.network, relayer.policies = ROLLUPS[case.rollup], policies_of(case, number, transaction)
         set_chain(chain, deployed, case)
-        set_rules(settings, case.rules)
+        set_rules(relayer.network, case.rules)
         token, rate = set_token(chain, deployed, case)
         name = "COIN" if token is None else token.address if case.is_by_address else token.symbol
         params = {
@@ -119,10 +121,11 @@ def test_the_examples_are_of_every_kind() -> None:
         assert {case.rules[name] is None for case in cases} == {False, True}
 
 
-def set_rules(settings: Settings, rules: dict[str, int | None]) -> None:
-    settings.FEE_TIP_FLOOR_WEI = rules["tip_floor"]
-    settings.FEE_BASE_FEE_MARGIN_BPS = rules["base_fee_margin_bps"]
-    settings.FEE_GAS_BUFFER_BPS = rules["gas_buffer_bps"]
+def set_rules(network: str, rules: dict[str, int | None]) -> None:
+    own: dict[str, Any] = {
+        name: NETWORKS[network].get(name) if value is None else value for name, value in rules.items()
+    }
+    networks()[network] = replace(networks()[network], **own)
 
 
 def set_chain(chain: Chain, deployed: Deployed, case: Case) -> None:

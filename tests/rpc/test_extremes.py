@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest_django import Settings
 
 from relayer_service.amounts import decimal_text, rate_text, token_units
 from relayers.models import Relayer
@@ -32,7 +31,7 @@ PLAIN = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]*[1-9])?", re.ASCII)
 
 
 @pytest.fixture
-def relayer(chain: Chain, change_network: ChangeNetwork, settings: Settings, db: None) -> Relayer:
+def relayer(chain: Chain, change_network: ChangeNetwork, db: None) -> Relayer:
     """A relayer on an OP-stack chain without a price of gas: its operator fee is all that is paid, any amount."""
     change_network(kind="op-stack", tip_floor=0)
     chain.set_code(GAS_PRICE_ORACLE, "IsthmusGasPriceOracle")
@@ -116,8 +115,8 @@ def test_a_margin_is_added_before_the_one_rounding(
     assert found == result(independent.units_text(fee, decimals), rate)
 
 
-def test_the_largest_price_of_gas_is_exact(chain: Chain, settings: Settings, relayer: Relayer) -> None:
-    settings.FEE_TIP_FLOOR_WEI = MAX_WEI
+def test_the_largest_price_of_gas_is_exact(chain: Chain, change_network: ChangeNetwork, relayer: Relayer) -> None:
+    change_network(kind="op-stack", tip_floor=MAX_WEI)
     # 21,000 gas at 2^128 - 1 wei.
     assert estimated(relayer, chain, 0) == result("7145929705339707732730866.756067132440555", "1")
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 from eth_account import Account
 from pytest_django import Settings
 
+from chain import attempts
 from relayer_service.background.tasks import queue
 from relayer_service.storage.clock import database_now
 from tests.api import Api
@@ -394,9 +395,10 @@ def test_a_full_worker_leaves_lanes_to_others(
 
 
 def test_nodes_that_hang_do_not_hold_up_lanes_with_other_nodes(
-    engine: Engine, lane: Lane, local_chain: LocalChain, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, lane: Lane, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = NEVER_SECONDS
+    monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", NEVER_SECONDS)
+    monkeypatch.setattr(attempts, "DEADLINE_SECONDS", NEVER_SECONDS)
     # One set of nodes can occupy one of them.
     monkeypatch.setattr(engine_module, "NODE_THREADS", 4)
     released = threading.Event()

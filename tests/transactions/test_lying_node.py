@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from chain import attempts
 from chain.sending import Broadcast, Outcome, SignedTransaction, send
 from tests.chain import faults
 from tests.chain.faults import SECRET
@@ -28,9 +29,10 @@ LIMITED = Broadcast(Outcome.UNKNOWN, "rate limit exceeded")
 
 
 @pytest.fixture(autouse=True)
-def patience(settings: Any) -> None:
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a busy machine be as slow as it likes."""
-    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = PATIENCE_SECONDS
+    monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(attempts, "DEADLINE_SECONDS", PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -117,9 +119,9 @@ def test_the_same_bytes_sent_again_after_each_lie_reach_the_chain_once(
 
 
 def test_an_answer_that_is_held_back_is_an_unknown_outcome(
-    node: LyingNode, local_chain: LocalChain, settings: Any
+    node: LyingNode, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.NODE_ATTEMPT_SECONDS = 1
+    monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", 1)
     released = threading.Event()
     node.lie_once(SEND, lies.hold(released))
     assert broadcast(node, TRANSACTIONS[0]) == [Broadcast(Outcome.UNKNOWN, "did not respond in time")]

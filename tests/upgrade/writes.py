@@ -48,7 +48,7 @@ from relayer_service.models import (  # noqa: E402
     WorkerProcess,
 )
 from relayer_service.sign_in.models import enable  # noqa: E402
-from relayer_service.storage import counting  # noqa: E402
+from relayer_service.storage import counting, substrings  # noqa: E402
 from relayer_service.storage.selections import Selection  # noqa: E402
 from relayers import health  # noqa: E402
 from relayers.models import Relayer  # noqa: E402
@@ -159,7 +159,9 @@ class Round:
         nodes = {"custom_rpc_urls": [{"url": self.node.url, "weight": 100}], "network_type": "evm"}
         self.call("POST", "relayers", relayer | nodes | {"notification_id": name, "paused": False}, 201)
         self.call("PATCH", f"relayers/{name}", {"paused": True, "policies": {"min_balance": 2**100}})
-        self.relayer = Relayer.objects.get(identifier=name)
+        columns = Relayer.search_indexes["relayer_search"]
+        assert substrings.can_search(Relayer, columns)
+        self.relayer = Relayer.objects.get(substrings.contains(Relayer, columns, name[1:]), identifier=name)
         self.fee_token = FeeToken.objects.create(network=name, symbol="USDC", address=ADDRESS, decimals=6)
         source = PriceSource.objects.create(token=self.fee_token, kind="fixed", rate_text="1", max_age_seconds=60)
         source.rate_set_at = timezone.now()

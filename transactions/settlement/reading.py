@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from django.conf import settings
 from eth_utils.address import is_address, to_checksum_address
 
-from chain import head, nodes
+from chain import attempts, head, nodes
 from chain.answers import ChainError, Fault, member_quantity, quantity
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
@@ -189,7 +188,7 @@ class NodeReader:
 
 def readers(relayer_nodes: Sequence[Node], network: Network) -> Iterator[NodeReader]:
     """Yield a reader of each node in the order to try them, until the time for all is used up."""
-    deadline = time.monotonic() + settings.NODE_DEADLINE_SECONDS
+    deadline = time.monotonic() + attempts.DEADLINE_SECONDS
     urls = nodes.in_order(relayer_nodes, chain_id=network.chain_id)
     if not urls:
         raise NodesUnreachable("no RPC URL is configured")

@@ -211,13 +211,15 @@ def test_a_secret_whose_file_is_not_text_says_so_and_shows_nothing_of_it(
     assert raised.value.__suppress_context__
 
 
-def test_a_keyring_keeps_the_order_of_its_keys() -> None:
-    keys = environment.keyring(NAME, f" new:{KEY_2}, 1:{KEY_1},")
+def test_a_keyring_keeps_the_order_of_its_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(NAME, f" new:{KEY_2}, 1:{KEY_1},")
+    keys = environment.keyring(NAME, tmp_path)
     assert list(keys.items()) == [("new", bytes(range(31, -1, -1))), ("1", bytes(range(32)))]
 
 
-def test_an_empty_keyring_has_no_keys() -> None:
-    assert environment.keyring(NAME, "") == {}
+def test_an_empty_keyring_has_no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(NAME, "")
+    assert environment.keyring(NAME, tmp_path) == {}
 
 
 @pytest.mark.parametrize(
@@ -237,9 +239,12 @@ def test_an_empty_keyring_has_no_keys() -> None:
         f"1:{KEY_1}\u00e9",
     ],
 )
-def test_a_bad_keyring_names_its_variable_and_shows_no_key(value: str) -> None:
+def test_a_bad_keyring_names_its_variable_and_shows_no_key(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str
+) -> None:
+    monkeypatch.setenv(NAME, value)
     with pytest.raises(ImproperlyConfigured) as raised:
-        environment.keyring(NAME, value)
+        environment.keyring(NAME, tmp_path)
     assert str(raised.value) == KEYRING_FAULT
     # A traceback would show the error of the decoder, and with it what was decoded.
     assert raised.value.__context__ is None

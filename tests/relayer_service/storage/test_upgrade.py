@@ -27,10 +27,9 @@ OLDEST = [
 ]
 LISTED = ["relayers_relayer", "signers_signer"]
 TABLE = "signers_signer"
-# Those that count rows: those of searches belong to no migration.
 TRIGGERS = {
     "sqlite": "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'",
-    "postgresql": "SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal AND tgname NOT LIKE '%\\_search\\_%'",
+    "postgresql": "SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal",
 }
 
 

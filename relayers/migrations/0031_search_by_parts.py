@@ -1,0 +1,16 @@
+from django.db import migrations
+
+from relayer_service.storage.operations import AddTrigramIndex
+
+
+class Migration(migrations.Migration):
+
+    atomic = False
+
+    dependencies = [
+        ('relayers', '0030_move_node_calls'),
+    ]
+
+    operations = [
+        AddTrigramIndex('relayer', 'relayer_parts', ['identifier', 'name', 'address', 'network']),
+    ]

@@ -1,0 +1,16 @@
+from django.db import migrations
+
+from relayer_service.storage.operations import AddTrigramIndex
+
+
+class Migration(migrations.Migration):
+
+    atomic = False
+
+    dependencies = [
+        ('signers', '0006_sorted_lists'),
+    ]
+
+    operations = [
+        AddTrigramIndex('signer', 'signer_parts', ['identifier', 'verified_identity']),
+    ]
