@@ -35,8 +35,8 @@ from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin
 from relayer_service.audit.recording import acted, deleted, record
 from relayer_service.storage.newest import newest_with
 
-# None of the operations changes what spending rules rest on.
-FIELDS = {*CreateNotificationSerializer._declared_fields, "filter"}
+# None of the changes affects what spending rules rest on.
+MANAGE: Any = {"scope": "manage", "within_rules": {*CreateNotificationSerializer._declared_fields, "filter"}}
 IN_PROGRESS = "Delivery is in progress"
 DISABLED = "Notification is disabled"
 NOT_FOUND_IN_CONTRACT = "Notification not found"
@@ -49,22 +49,14 @@ class DeliveryPagination(CursorPagination):
 
 @extend_schema_view(
     list=operation("list_notifications", "List notifications", schema.NOTIFICATION, scope="read"),
-    create=operation(
-        "create_notification",
-        "Create a notification",
-        schema.CREATE,
-        scope="manage",
-        within_rules=FIELDS,
-        idempotent=True,
-    ),
+    create=operation("create_notification", "Create a notification", schema.CREATE, **MANAGE, idempotent=True),
     retrieve=operation("get_notification", "Get a notification", schema.NOTIFICATION, scope="read"),
     partial_update=operation(
         "update_notification",
         "Update a notification",
         schema.UPDATE,
         in_contract=True,
-        scope="manage",
-        within_rules=FIELDS,
+        **MANAGE,
         errors={404: NOT_FOUND_IN_CONTRACT},
     ),
 )
@@ -132,14 +124,7 @@ class NotificationViewSet(
             raise NotFound(DELIVERY_NOT_FOUND.format(delivery_id))
         return delivery
 
-    @operation(
-        "replay_deliveries",
-        "Send many deliveries again",
-        schema.REPLAY_DELIVERIES,
-        scope="manage",
-        within_rules=FIELDS,
-        idempotent=True,
-    )
+    @operation("replay_deliveries", "Send many deliveries again", schema.REPLAY_DELIVERIES, **MANAGE, idempotent=True)
     @action(detail=True, methods=["post"], url_path="deliveries/replay")
     def replay_deliveries(self, request: Request, **kwargs: Any) -> HttpResponse:
         """Start a job that sends the deliveries of a filter again; those in flight are skipped."""
@@ -149,14 +134,7 @@ class NotificationViewSet(
         rows = narrow(self.get_object().deliveries.all(), DELIVERY_FILTERS, serializer.validated_data["filter"])
         return jobs.start(self.request, "replay_deliveries", rows)
 
-    @operation(
-        "replay_delivery",
-        "Send a delivery again",
-        schema.REPLAY,
-        scope="manage",
-        within_rules=FIELDS,
-        errors={409: IN_PROGRESS},
-    )
+    @operation("replay_delivery", "Send a delivery again", schema.REPLAY, **MANAGE, errors={409: IN_PROGRESS})
     @action(detail=True, methods=["post"], url_path="deliveries/(?P<delivery_id>[^/]+)/replay")
     def replay(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
         """Send a delivery again from the start of the schedule, with the same ID and body."""
@@ -169,13 +147,7 @@ class NotificationViewSet(
         return Response(DeliverySerializer(delivery).data)
 
     @operation(
-        "test_notification",
-        "Send a test event",
-        schema.TEST,
-        scope="manage",
-        within_rules=FIELDS,
-        idempotent=True,
-        errors={409: DISABLED},
+        "test_notification", "Send a test event", schema.TEST, **MANAGE, idempotent=True, errors={409: DISABLED}
     )
     @action(detail=True, methods=["post"])
     def test(self, request: Request, **kwargs: Any) -> HttpResponse:
@@ -188,7 +160,7 @@ class NotificationViewSet(
             raise Conflict(DISABLED)
         return DeliverySerializer(sent).data
 
-    @operation("delete_notification", "Delete a notification", scope="manage", within_rules=FIELDS)
+    @operation("delete_notification", "Delete a notification", **MANAGE)
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Delete a notification and its deliveries. `metadata.logs` reports how many pending ones were dropped."""
         # The log may be long: it is deleted first, in batches.

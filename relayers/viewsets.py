@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 UNCHANGEABLE_NETWORK = "Networks cannot be changed over REST: change NETWORKS_FILE, or custom_rpc_urls of a relayer"
 JOB_FIELDS = {"filter", "reason"}
+START_JOB: Any = {"scope": "manage", "within_relayers": JOB_FIELDS, "within_rules": JOB_FIELDS, "idempotent": True}
+NO_NODE = {503: "No node answered: connection failed."}
 NO_BALANCE = "No node returned a balance."
 UNREADABLE_URLS = "The URLs of the relayer's nodes cannot be decrypted."
 
@@ -115,29 +117,13 @@ class RelayerViewSet(
             raise Conflict(str(refusal), ErrorCode.IN_USE) from None
         return super().perform_destroy(instance)
 
-    @operation(
-        "pause_relayers",
-        "Pause many relayers",
-        schema.PAUSE,
-        scope="manage",
-        within_relayers=JOB_FIELDS,
-        within_rules=JOB_FIELDS,
-        idempotent=True,
-    )
+    @operation("pause_relayers", "Pause many relayers", schema.PAUSE, **START_JOB)
     @action(detail=False, methods=["post"])
     def pause(self, request: Request) -> HttpResponse:
         """Start a job that pauses the relayers of a filter; those that are paused are skipped."""
         return self._start_job("pause_relayers")
 
-    @operation(
-        "resume_relayers",
-        "Resume many relayers",
-        schema.RESUME,
-        scope="manage",
-        within_relayers=JOB_FIELDS,
-        within_rules=JOB_FIELDS,
-        idempotent=True,
-    )
+    @operation("resume_relayers", "Resume many relayers", schema.RESUME, **START_JOB)
     @action(detail=False, methods=["post"])
     def resume(self, request: Request) -> HttpResponse:
         """Start a job that resumes the relayers of a filter; those that are not paused are skipped."""
@@ -165,7 +151,7 @@ class RelayerViewSet(
         schema.BALANCE,
         scope="read",
         limited_scope="send",
-        errors={503: "No node answered: connection failed."},
+        errors=NO_NODE,
     )
     @action(detail=True)
     def balance(self, request: Request, **kwargs: Any) -> Response:

@@ -36,8 +36,12 @@ TOP_UP = "Top-up of relayer "
 # What follows the key in the text of a token.
 END = "_…)"
 OF_OTHERS = "Another token requested this transaction: changing it requires the scope manage"
-NOT_FOUND_BY_ID = {404: ID_NOT_FOUND.format(schema.TRANSACTION["id"])}
-NOT_CHANGEABLE = {**NOT_FOUND_BY_ID, 409: MINED}
+# For the OpenAPI document.
+SEND_ERRORS = {403: accepting.PAUSED, 429: queues.FULL.format(1_000)}
+ID_ERRORS = {404: ID_NOT_FOUND.format(schema.TRANSACTION["id"])}
+NONCE_ERRORS = {404: NONCE_NOT_FOUND.format(schema.TRANSACTION["nonce"])}
+CANCEL_ERRORS = {**ID_ERRORS, 403: OF_OTHERS, 409: MINED}
+CHANGE_ERRORS = {**CANCEL_ERRORS, 403: accepting.PAUSED}
 NO_SPONSORING = "Sponsored transactions are not supported: send a transaction, or estimate its fee with feeEstimate"
 
 
@@ -78,12 +82,7 @@ class TransactionViewSet(ResourceViewSet):
         return response
 
     @operation(
-        "send_transaction",
-        "Send a transaction",
-        schema.SEND,
-        scope="send",
-        idempotent=True,
-        errors={403: accepting.PAUSED, 429: queues.FULL.format(1_000)},
+        "send_transaction", "Send a transaction", schema.SEND, scope="send", idempotent=True, errors=SEND_ERRORS
     )
     @transactions.mapping.post
     def send(self, request: Request, relayer_id: str) -> Response:
@@ -110,7 +109,7 @@ class TransactionViewSet(ResourceViewSet):
 
     # Only a UUID: an ID of a relayer may end in `/transactions`, and other paths follow it.
     @operation(
-        "get_transaction", "Get a transaction", schema.GET, scope="read", limited_scope="send", errors=NOT_FOUND_BY_ID
+        "get_transaction", "Get a transaction", schema.GET, scope="read", limited_scope="send", errors=ID_ERRORS
     )
     @action(detail=True, url_path="transactions/(?P<transaction_id>[0-9a-fA-F-]{36})")
     def transaction(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
@@ -121,13 +120,7 @@ class TransactionViewSet(ResourceViewSet):
         rows = self.get_queryset().filter(is_own, identifier=transaction_id.lower())
         return self._one(rows, relayer, ID_NOT_FOUND.format(transaction_id))
 
-    @operation(
-        "cancel_transaction",
-        "Cancel a transaction",
-        schema.CANCEL,
-        scope="send",
-        errors={**NOT_CHANGEABLE, 403: OF_OTHERS},
-    )
+    @operation("cancel_transaction", "Cancel a transaction", schema.CANCEL, scope="send", errors=CANCEL_ERRORS)
     @transaction.mapping.delete
     def cancel(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
         """Cancel a transaction: at once if it is not sent, otherwise by a no-op that takes its nonce.
@@ -137,13 +130,7 @@ class TransactionViewSet(ResourceViewSet):
         relayer, row_id = self._own_row(relayer_id, transaction_id)
         return _response(actions.cancel(row_id, **_requester(request)), relayer)
 
-    @operation(
-        "replace_transaction",
-        "Replace a transaction",
-        schema.REPLACE,
-        scope="send",
-        errors={**NOT_CHANGEABLE, 403: accepting.PAUSED},
-    )
+    @operation("replace_transaction", "Replace a transaction", schema.REPLACE, scope="send", errors=CHANGE_ERRORS)
     @transaction.mapping.put
     def replace(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
         """Replace a transaction by another one with the same ID and nonce; either of them is executed, never both.
@@ -160,7 +147,7 @@ class TransactionViewSet(ResourceViewSet):
         schema.SPEED_UP,
         optional_body=True,
         scope="send",
-        errors={**NOT_CHANGEABLE, 403: accepting.PAUSED},
+        errors=CHANGE_ERRORS,
     )
     @action(detail=True, methods=["post"], url_path="transactions/(?P<transaction_id>[0-9a-fA-F-]{36})/speed-up")
     def speed_up(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
@@ -197,7 +184,7 @@ class TransactionViewSet(ResourceViewSet):
         schema.GET_BY_NONCE,
         scope="read",
         limited_scope="send",
-        errors={404: NONCE_NOT_FOUND.format(schema.TRANSACTION["nonce"])},
+        errors=NONCE_ERRORS,
     )
     @action(detail=True, url_path="transactions/by-nonce/(?P<nonce>[0-9]+)")
     def by_nonce(self, request: Request, relayer_id: str, nonce: str) -> Response:
