@@ -43,7 +43,6 @@ logger = logging.getLogger(__name__)
 UNCHANGEABLE_NETWORK = "Networks cannot be changed over REST: change NETWORKS_FILE, or custom_rpc_urls of a relayer"
 JOB_FIELDS = {"filter", "reason"}
 START_JOB: Any = {"scope": "manage", "within_relayers": JOB_FIELDS, "within_rules": JOB_FIELDS, "idempotent": True}
-NO_NODE = {503: "No node answered: connection failed."}
 NO_BALANCE = "No node returned a balance."
 UNREADABLE_URLS = "The URLs of the relayer's nodes cannot be decrypted."
 
@@ -151,7 +150,7 @@ class RelayerViewSet(
         schema.BALANCE,
         scope="read",
         limited_scope="send",
-        errors=NO_NODE,
+        errors={503: "No node answered: connection failed."},
     )
     @action(detail=True)
     def balance(self, request: Request, **kwargs: Any) -> Response:

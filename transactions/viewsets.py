@@ -1,4 +1,4 @@
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce, Left, Right
@@ -12,6 +12,7 @@ from relayer_service.api import idempotency
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Forbidden, NotFound
 from relayer_service.api.operations import operation
+from relayer_service.api.permissions import RelayerInPath
 from relayer_service.api.throttling import SendRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
@@ -43,10 +44,6 @@ NONCE_ERRORS = {404: NONCE_NOT_FOUND.format(schema.TRANSACTION["nonce"])}
 CANCEL_ERRORS = {**ID_ERRORS, 403: OF_OTHERS, 409: MINED}
 CHANGE_ERRORS = {**CANCEL_ERRORS, 403: accepting.PAUSED}
 NO_SPONSORING = "Sponsored transactions are not supported: send a transaction, or estimate its fee with feeEstimate"
-
-
-class RelayerInPath(NamedTuple):
-    identifier: str
 
 
 class TransactionViewSet(ResourceViewSet):

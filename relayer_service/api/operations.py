@@ -54,10 +54,9 @@ class Operation:
 operation = Operation
 
 
-def operation_of(viewset: Any, action: str | None) -> Operation | None:
-    """Return the declaration of an action of a viewset, or of its class; None without an action."""
-    declared: Operation | None = getattr(getattr(viewset, action or "", None), "operation", None)
-    return declared
+def operation_of(viewset: Any, action: str | None) -> Any:
+    """Return the `Operation` of an action of a viewset, or of its class; None without an action."""
+    return getattr(getattr(viewset, action or "", None), "operation", None)
 
 
 def extension_of(viewset: Any, action: str | None) -> str:

@@ -1,7 +1,7 @@
 """Scopes: a token with scopes is limited to them, one without is limited to the contract's operations."""
 
 from collections.abc import Set
-from typing import Any
+from typing import Any, NamedTuple
 
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -54,10 +54,14 @@ class IsWithinLimits(BasePermission):
             raise Forbidden(f"A token with {limit} cannot change this. It can set: {names}", ErrorCode.TOKEN_LIMITED)
 
 
+class RelayerInPath(NamedTuple):
+    identifier: str
+
+
 class IsAllowedRelayer(BasePermission):
     """Rejects an action that sends or signs with, or changes, a relayer that is not among those of the token.
 
-    Its ID decides, so that the check can come before the relayer is read.
+    Its ID decides, so that the check can come before the relayer is read: of a `RelayerInPath`.
     """
 
     def has_object_permission(self, request: Request, view: Any, obj: Any) -> bool:

@@ -53,12 +53,8 @@ class ResourceRouter(SimpleRouter):
     def get_method_map(self, viewset: Any, method_map: Mapping[str, str]) -> dict[str, str]:
         found = super().get_method_map(viewset, method_map)
         for action in found.values():
-            self._check(viewset, action)
+            declared = operation_of(viewset, action)
+            # Any token could use it.
+            if not declared or (not declared.in_contract and viewset.extension not in extensions.BUILT):
+                raise ImproperlyConfigured(f"{viewset.__name__}.{action} needs an operation, and an extension")
         return {name: action for name, action in found.items() if extensions.is_enabled(extension_of(viewset, action))}
-
-    @staticmethod
-    def _check(viewset: Any, action: str) -> None:
-        """Raise `ImproperlyConfigured` for an action without a declaration, which any token could use."""
-        declared = operation_of(viewset, action)
-        if declared is None or (not declared.in_contract and viewset.extension not in extensions.BUILT):
-            raise ImproperlyConfigured(f"{viewset.__name__}.{action}: no operation of the contract or of an extension")

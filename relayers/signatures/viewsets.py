@@ -1,4 +1,4 @@
-from typing import Any, NamedTuple
+from typing import Any
 
 from rest_framework.decorators import action
 from rest_framework.exceptions import ParseError
@@ -8,6 +8,7 @@ from rest_framework.response import Response
 from chain.messages import signature_data
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.operations import operation
+from relayer_service.api.permissions import RelayerInPath
 from relayer_service.api.throttling import WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayers.models import NOT_FOUND, Relayer, find_relayer
@@ -17,10 +18,6 @@ from relayers.signatures.signing import Kind, SigningRequest
 
 ERRORS = {403: signing.PAUSED, 409: signing.NO_ADDRESS, 503: signing.CANNOT_SIGN}
 UNSUPPORTED = "signing a transaction is not supported for EVM relayers: send it, so that its nonce is tracked"
-
-
-class RelayerInPath(NamedTuple):
-    identifier: str
 
 
 class SigningViewSet(ResourceViewSet):
