@@ -120,6 +120,7 @@ def delivery(status: int, description: str) -> dict[str, Any]:
 REPLAY = delivery(200, "The delivery, pending again.")
 TEST = delivery(201, "The delivery of the test event.")
 UPDATE: dict[str, Any] = {
+    "description": "Change the fields of a notification that are sent; omitted fields are unchanged.",
     "parameters": [
         OpenApiParameter(
             "notification_id",

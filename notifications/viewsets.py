@@ -1,10 +1,9 @@
-from http import HTTPStatus
 from typing import Any
 
 from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema_view
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
@@ -22,7 +21,6 @@ from notifications.serializers import (
     DeliverySerializer,
     FullDeliverySerializer,
     ManagedNotificationSerializer,
-    ReplayDeliveriesSerializer,
     UpdateManagedNotificationSerializer,
     UpdateNotificationSerializer,
 )
@@ -31,12 +29,14 @@ from relayer_service.api import idempotency, jobs
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.api.filters import begins, narrow
+from relayer_service.api.operations import operation
 from relayer_service.api.pagination import CursorPagination
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.audit.recording import acted, deleted, record
 from relayer_service.storage.newest import newest_with
 
-WRITES = ("create", "partial_update", "destroy", "replay", "replay_deliveries", "test")
+# None of the changes affects what spending rules rest on.
+MANAGE: Any = {"scope": "manage", "within_rules": {*CreateNotificationSerializer._declared_fields, "filter"}}
 IN_PROGRESS = "Delivery is in progress"
 DISABLED = "Notification is disabled"
 NOT_FOUND_IN_CONTRACT = "Notification not found"
@@ -48,16 +48,17 @@ class DeliveryPagination(CursorPagination):
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="list_notifications", summary="List notifications", **schema.NOTIFICATION),
-    create=extend_schema(operation_id="create_notification", summary="Create a notification", **schema.CREATE),
-    retrieve=extend_schema(operation_id="get_notification", summary="Get a notification", **schema.NOTIFICATION),
-    partial_update=extend_schema(
-        operation_id="update_notification",
-        summary="Update a notification",
-        description="Change the fields of a notification that are sent; omitted fields are unchanged.",
-        **schema.UPDATE,
+    list=operation("list_notifications", "List notifications", schema.NOTIFICATION, scope="read"),
+    create=operation("create_notification", "Create a notification", schema.CREATE, **MANAGE, idempotent=True),
+    retrieve=operation("get_notification", "Get a notification", schema.NOTIFICATION, scope="read"),
+    partial_update=operation(
+        "update_notification",
+        "Update a notification",
+        schema.UPDATE,
+        in_contract=True,
+        **MANAGE,
+        errors={404: NOT_FOUND_IN_CONTRACT},
     ),
-    destroy=extend_schema(operation_id="delete_notification", summary="Delete a notification"),
 )
 class NotificationViewSet(
     ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
@@ -66,34 +67,11 @@ class NotificationViewSet(
 
     queryset = Notification.objects.filter(type=Notification.Type.WEBHOOK)
     lookup_url_kwarg = "notification_id"
-    # Of the actions that belong to the extension; the contract has `partial_update` alone.
+    # Of the operations of the extension; the contract has `partial_update` alone.
     serializer_class = ManagedNotificationSerializer
-    request_serializer_classes = {
-        "create": CreateNotificationSerializer,
-        "partial_update": UpdateNotificationSerializer,
-        "replay_deliveries": ReplayDeliveriesSerializer,
-    }
-    action_extensions = dict.fromkeys(
-        ("list", "create", "retrieve", "destroy", "deliveries", "delivery", "replay", "replay_deliveries", "test"),
-        "lifecycle",
-    )
-    action_scopes = dict.fromkeys(("list", "retrieve", "deliveries", "delivery"), "read") | dict.fromkeys(
-        WRITES, "manage"
-    )
-    # None of its actions changes what spending rules rest on.
-    fields_within_rules = {name: {*CreateNotificationSerializer._declared_fields, "filter"} for name in WRITES}
     locking_actions = LockingMixin.locking_actions | {"test"}
-    actions_without_body = {"replay", "test"}
-    idempotent_actions = dict.fromkeys(("create", "replay_deliveries", "test"), "lifecycle")
-    action_errors = {
-        "delivery": {HTTPStatus.NOT_FOUND: DELIVERY_NOT_FOUND.format("msg_1")},
-        "replay": {HTTPStatus.CONFLICT: IN_PROGRESS},
-        "replay_deliveries": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
-        "test": {HTTPStatus.CONFLICT: DISABLED},
-        "partial_update": {HTTPStatus.NOT_FOUND: NOT_FOUND_IN_CONTRACT},
-    }
     list_filters = {"q": begins("identifier")}
-    filter_extension = "lifecycle"
+    extension = "lifecycle"
     id_taken_message = "Notification with this ID already exists"
     not_found_message = "Notification with ID {} not found"
     deleted_message = "Notification deleted successfully"
@@ -101,9 +79,10 @@ class NotificationViewSet(
     tags = ["Notifications"]
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
-        if self.action == "partial_update" and extensions.is_enabled("lifecycle"):
-            return UpdateManagedNotificationSerializer
-        return super().get_serializer_class()
+        if self.action != "partial_update":
+            return super().get_serializer_class()
+        is_managed = extensions.is_enabled("lifecycle")
+        return UpdateManagedNotificationSerializer if is_managed else UpdateNotificationSerializer
 
     def get_not_found_message(self) -> str:
         return NOT_FOUND_IN_CONTRACT if self.action == "partial_update" else super().get_not_found_message()
@@ -114,9 +93,7 @@ class NotificationViewSet(
         has_key = ExpressionWrapper(Q(signing_key__isnull=False), BooleanField())
         return rows.annotate(has_signing_key=has_key) if self.action == "list" else rows
 
-    @extend_schema(
-        operation_id="list_deliveries", summary="List the deliveries of a notification", **schema.DELIVERIES
-    )
+    @operation("list_deliveries", "List the deliveries of a notification", schema.DELIVERIES, scope="read")
     @action(
         detail=True,
         serializer_class=DeliverySerializer,
@@ -129,7 +106,13 @@ class NotificationViewSet(
         return self.paginated(newest_with(Delivery.objects.all(), "notification_id", self.get_object().pk, *order))
 
     # As all IDs of deliveries begin: `deliveries/replay` is another path.
-    @extend_schema(operation_id="get_delivery", summary="Get a delivery", **schema.DELIVERY)
+    @operation(
+        "get_delivery",
+        "Get a delivery",
+        schema.DELIVERY,
+        scope="read",
+        errors={404: DELIVERY_NOT_FOUND.format("msg_1")},
+    )
     @action(detail=True, url_path="deliveries/(?P<delivery_id>msg_[^/]+)", serializer_class=FullDeliverySerializer)
     def delivery(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
         """Return a delivery with its payload, headers and attempts."""
@@ -141,7 +124,7 @@ class NotificationViewSet(
             raise NotFound(DELIVERY_NOT_FOUND.format(delivery_id))
         return delivery
 
-    @extend_schema(operation_id="replay_deliveries", summary="Send many deliveries again", **schema.REPLAY_DELIVERIES)
+    @operation("replay_deliveries", "Send many deliveries again", schema.REPLAY_DELIVERIES, **MANAGE, idempotent=True)
     @action(detail=True, methods=["post"], url_path="deliveries/replay")
     def replay_deliveries(self, request: Request, **kwargs: Any) -> HttpResponse:
         """Start a job that sends the deliveries of a filter again; those in flight are skipped."""
@@ -151,7 +134,7 @@ class NotificationViewSet(
         rows = narrow(self.get_object().deliveries.all(), DELIVERY_FILTERS, serializer.validated_data["filter"])
         return jobs.start(self.request, "replay_deliveries", rows)
 
-    @extend_schema(operation_id="replay_delivery", summary="Send a delivery again", **schema.REPLAY)
+    @operation("replay_delivery", "Send a delivery again", schema.REPLAY, **MANAGE, errors={409: IN_PROGRESS})
     @action(detail=True, methods=["post"], url_path="deliveries/(?P<delivery_id>[^/]+)/replay")
     def replay(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
         """Send a delivery again from the start of the schedule, with the same ID and body."""
@@ -163,7 +146,9 @@ class NotificationViewSet(
             delivery.refresh_from_db()
         return Response(DeliverySerializer(delivery).data)
 
-    @extend_schema(operation_id="test_notification", summary="Send a test event", **schema.TEST)
+    @operation(
+        "test_notification", "Send a test event", schema.TEST, **MANAGE, idempotent=True, errors={409: DISABLED}
+    )
     @action(detail=True, methods=["post"])
     def test(self, request: Request, **kwargs: Any) -> HttpResponse:
         return idempotency.run_idempotently(self, lambda: None, self._send_test)
@@ -175,6 +160,7 @@ class NotificationViewSet(
             raise Conflict(DISABLED)
         return DeliverySerializer(sent).data
 
+    @operation("delete_notification", "Delete a notification", **MANAGE)
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Delete a notification and its deliveries. `metadata.logs` reports how many pending ones were dropped."""
         # The log may be long: it is deleted first, in batches.

@@ -213,6 +213,8 @@ FEE_CEILING_MULTIPLE = env.integer("FEE_CEILING_MULTIPLE", 5, minimum=2)
 # Whether a numeric JSON-RPC id is returned as a string, as in the contract, or as it was sent.
 RPC_ID_AS_STRING = env.boolean("RPC_ID_AS_STRING", True)
 
+# Apps with routes under /api/v1/ (their `urls`), each after those that it builds on.
+RESOURCES = ["tokens", "signers", "notifications", "relayers", "transactions", "rpc"]
 INSTALLED_APPS = [
     "relayer_service",
     # This configuration of the theme has no admin site.
@@ -228,12 +230,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "spending",
-    "tokens",
-    "signers",
-    "notifications",
-    "relayers",
-    "transactions",
-    "rpc",
+    *RESOURCES,
 ]
 
 MIDDLEWARE = [

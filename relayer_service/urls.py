@@ -23,12 +23,12 @@ handler500 = "relayer_service.api.exceptions.server_error"
 
 READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 
-# The route of a relayer matches every path below `relayers/`, so `rpc` comes first.
-RESOURCES = ("signers", "notifications", "rpc", "transactions", "relayers", "tokens")
 router = ResourceRouter()
 router.register("jobs", JobViewSet)
-# All patterns are in one list, as every `include` costs time per request.
-API = [pattern for app in RESOURCES for pattern in import_module(f"{app}.urls").urlpatterns] + router.urls
+# The route of a relayer matches every path below `relayers/`, so `rpc` comes first. All patterns are in one list, as
+# every `include` costs time per request.
+RESOURCES = [import_module(f"{app}.urls") for app in reversed(settings.RESOURCES)]
+API = [*(pattern for resource in RESOURCES for pattern in resource.urlpatterns), *router.urls]
 
 # Also under the paths of the published API, where another method is 405 rather than a failed CSRF check.
 PROBES = [re_path(r"^health/?$", csrf_exempt(health)), re_path(r"^ready/?$", csrf_exempt(ready))]

@@ -43,6 +43,7 @@ NEW_RELAYER = {
     name: RELAYER[name] for name in ("id", "name", "network", "network_type", "signer_id", "notification_id")
 }
 
+GET_RELAYER = {"examples": [RELAYER_EXAMPLE]}
 CREATE_RELAYER: dict[str, Any] = {
     "request": CreateRelayerSerializer,
     "responses": {
@@ -130,6 +131,7 @@ NETWORK_EXAMPLE = OpenApiExample(
     },
     response_only=True,
 )
+GET_NETWORK = {"examples": [NETWORK_EXAMPLE]}
 LIST_NETWORKS: dict[str, Any] = {
     "parameters": [OpenApiParameter("q", str, description="Only networks whose name starts with this.")],
     "examples": [NETWORK_EXAMPLE],

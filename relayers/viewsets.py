@@ -1,11 +1,10 @@
 import logging
-from http import HTTPStatus
 from typing import Any
 
 import orjson
 from django.db.models import QuerySet
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema_view
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
@@ -21,6 +20,7 @@ from relayer_service.api import idempotency, jobs
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
 from relayer_service.api.filters import narrow
+from relayer_service.api.operations import operation
 from relayer_service.api.pagination import PagePagination
 from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
@@ -31,12 +31,9 @@ from relayers.list_filters import LIST_FILTERS
 from relayers.models import NOT_FOUND, Relayer
 from relayers.network_serializers import NetworkSerializer
 from relayers.serializers import (
-    ChangeRelayersSerializer,
-    CreateRelayerSerializer,
     ManagedRelayerSerializer,
     RelayerSerializer,
     StatusSerializer,
-    UpdateRelayerSerializer,
 )
 from relayers.signatures.signing import NO_ADDRESS
 from signers.models import Signer
@@ -44,17 +41,27 @@ from signers.models import Signer
 logger = logging.getLogger(__name__)
 
 UNCHANGEABLE_NETWORK = "Networks cannot be changed over REST: change NETWORKS_FILE, or custom_rpc_urls of a relayer"
-OF_JOBS = {name: {"filter", "reason"} for name in ("pause", "resume")}
+JOB_FIELDS = {"filter", "reason"}
+START_JOB: Any = {"scope": "manage", "within_relayers": JOB_FIELDS, "within_rules": JOB_FIELDS, "idempotent": True}
 NO_BALANCE = "No node returned a balance."
 UNREADABLE_URLS = "The URLs of the relayer's nodes cannot be decrypted."
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="list_relayers", summary="List relayers", examples=[schema.RELAYER_EXAMPLE]),
-    create=extend_schema(operation_id="create_relayer", summary="Create a relayer", **schema.CREATE_RELAYER),
-    retrieve=extend_schema(operation_id="get_relayer", summary="Get a relayer", examples=[schema.RELAYER_EXAMPLE]),
-    partial_update=extend_schema(operation_id="update_relayer", summary="Update a relayer", **schema.UPDATE_RELAYER),
-    destroy=extend_schema(operation_id="delete_relayer", summary="Delete a relayer"),
+    list=operation(
+        "list_relayers", "List relayers", schema.GET_RELAYER, in_contract=True, scope="read", limited_scope="send"
+    ),
+    create=operation("create_relayer", "Create a relayer", schema.CREATE_RELAYER, scope="manage", idempotent=True),
+    retrieve=operation("get_relayer", "Get a relayer", schema.GET_RELAYER, scope="read", limited_scope="send"),
+    partial_update=operation(
+        "update_relayer",
+        "Update a relayer",
+        schema.UPDATE_RELAYER,
+        scope="manage",
+        within_relayers={"name", "paused", "policies", "private_fallback_blocks"},
+        within_rules={"name", "paused", "notification_id"},
+    ),
+    destroy=operation("delete_relayer", "Delete a relayer", scope="manage"),
 )
 class RelayerViewSet(
     ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
@@ -64,28 +71,7 @@ class RelayerViewSet(
     queryset = Relayer.objects.all()
     lookup_url_kwarg = "relayer_id"
     serializer_class = RelayerSerializer
-    request_serializer_classes = {
-        "create": CreateRelayerSerializer,
-        "partial_update": UpdateRelayerSerializer,
-        "pause": ChangeRelayersSerializer,
-        "resume": ChangeRelayersSerializer,
-    }
-    action_extensions = dict.fromkeys(
-        ("create", "retrieve", "partial_update", "destroy", "status", "balance", "pause", "resume"), "lifecycle"
-    )
-    action_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "read") | dict.fromkeys(
-        ("create", "partial_update", "destroy", "pause", "resume"), "manage"
-    )
-    limited_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "send")
-    fields_within_relayers = {"partial_update": {"name", "paused", "policies", "private_fallback_blocks"}, **OF_JOBS}
-    fields_within_rules = {"partial_update": {"name", "paused", "notification_id"}, **OF_JOBS}
-    action_errors = {
-        "balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: connection failed."},
-        "pause": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
-        "resume": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
-    }
-    idempotent_actions = dict.fromkeys(("create", "pause", "resume"), "lifecycle")
-    filter_extension = "lifecycle"
+    extension = "lifecycle"
     list_filters = LIST_FILTERS
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_LIST_RELAYERS"
@@ -130,13 +116,13 @@ class RelayerViewSet(
             raise Conflict(str(refusal), ErrorCode.IN_USE) from None
         return super().perform_destroy(instance)
 
-    @extend_schema(operation_id="pause_relayers", summary="Pause many relayers", **schema.PAUSE)
+    @operation("pause_relayers", "Pause many relayers", schema.PAUSE, **START_JOB)
     @action(detail=False, methods=["post"])
     def pause(self, request: Request) -> HttpResponse:
         """Start a job that pauses the relayers of a filter; those that are paused are skipped."""
         return self._start_job("pause_relayers")
 
-    @extend_schema(operation_id="resume_relayers", summary="Resume many relayers", **schema.RESUME)
+    @operation("resume_relayers", "Resume many relayers", schema.RESUME, **START_JOB)
     @action(detail=False, methods=["post"])
     def resume(self, request: Request) -> HttpResponse:
         """Start a job that resumes the relayers of a filter; those that are not paused are skipped."""
@@ -152,13 +138,20 @@ class RelayerViewSet(
 
         return idempotency.run_idempotently(self, self._valid, start)
 
-    @extend_schema(operation_id="get_relayer_status", summary="Get a relayer's status", **schema.STATUS)
+    @operation("get_relayer_status", "Get a relayer's status", schema.STATUS, scope="read", limited_scope="send")
     @action(detail=True)
     def status(self, request: Request, **kwargs: Any) -> Response:
         """Return the result of the last health check, without a call to a node."""
         return Response(StatusSerializer(self.get_object()).data)
 
-    @extend_schema(operation_id="get_relayer_balance", summary="Get a relayer's balance", **schema.BALANCE)
+    @operation(
+        "get_relayer_balance",
+        "Get a relayer's balance",
+        schema.BALANCE,
+        scope="read",
+        limited_scope="send",
+        errors={503: "No node answered: connection failed."},
+    )
     @action(detail=True)
     def balance(self, request: Request, **kwargs: Any) -> Response:
         """Return the balance of the account, read from a node."""
@@ -184,17 +177,15 @@ def read_balance(relayer: Relayer) -> int:
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="list_networks", summary="List networks", **schema.LIST_NETWORKS),
-    retrieve=extend_schema(operation_id="get_network", summary="Get a network", examples=[schema.NETWORK_EXAMPLE]),
+    list=operation("list_networks", "List networks", schema.LIST_NETWORKS, scope="read"),
 )
 class NetworkViewSet(ListModelMixin, ResourceViewSet):
     """The networks that the service defines, by the ID `type:name`."""
 
     lookup_url_kwarg = "network_id"
     serializer_class = NetworkSerializer
+    extension = "lifecycle"
     pagination_class = PagePagination
-    action_extensions = {"list": "lifecycle", "retrieve": "lifecycle"}
-    action_scopes = {"list": "read", "retrieve": "read"}
     not_found_message = "Network with ID {} not found"
     query_parameters = {"q"}
     tags = ["Networks"]
@@ -206,6 +197,7 @@ class NetworkViewSet(ListModelMixin, ResourceViewSet):
         beginning = self.request.query_params.get("q", "").lower()
         return [network for network in networks().values() if network.name.startswith(beginning)]
 
+    @operation("get_network", "Get a network", schema.GET_NETWORK, scope="read")
     def retrieve(self, request: Request, network_id: str) -> Response:
         network_type, _, name = network_id.removesuffix("/").partition(":")
         network = networks().get(resolve_alias(name))

@@ -1,4 +1,3 @@
-from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -6,7 +5,7 @@ from django.conf import settings
 from django.db import IntegrityError
 from django.db.models import CharField, QuerySet, Value
 from django.db.models.functions import Concat
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema_view
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
@@ -14,6 +13,7 @@ from rest_framework.response import Response
 
 from relayer_service.api.exceptions import Conflict
 from relayer_service.api.filters import begins
+from relayer_service.api.operations import operation
 from relayer_service.api.pagination import PagePagination
 from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
@@ -28,10 +28,8 @@ from rpc.relayer_lookup import find_cached_relayer
 from rpc.schema import CALL, RpcSchema
 from rpc.serializers import (
     VERSION,
-    CreateFeeTokenSerializer,
     FeeTokenSerializer,
     RpcRequestSerializer,
-    UpdateFeeTokenSerializer,
 )
 
 # Shared by all requests: it has no state, and creating one costs more than using it.
@@ -49,13 +47,12 @@ class RpcViewSet(ResourceViewSet):
     renderer_classes = [JSONRenderer]
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_RPC"
-    # All methods only read.
-    action_scopes = {"rpc": "read"}
     tags = ["JSON-RPC"]
     not_found_message = NOT_FOUND
     enveloped = False
 
-    @extend_schema(operation_id="call_method", summary="Call a method through a relayer", **CALL)
+    # All methods only read.
+    @operation("call_method", "Call a method through a relayer", CALL, in_contract=True, scope="read")
     @action(detail=True, methods=["post"], schema=RpcSchema)
     def rpc(self, request: Request, relayer_id: str) -> Response:
         call = REQUEST.run_validation(request.data)
@@ -66,13 +63,12 @@ class RpcViewSet(ResourceViewSet):
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="list_fee_tokens", summary="List fee tokens", **fee_token_schema.LIST),
-    create=extend_schema(operation_id="create_fee_token", summary="Create a fee token", **fee_token_schema.CREATE),
-    retrieve=extend_schema(operation_id="get_fee_token", summary="Get a fee token", **fee_token_schema.GET),
-    partial_update=extend_schema(
-        operation_id="update_fee_token", summary="Update a fee token", **fee_token_schema.UPDATE
+    list=operation("list_fee_tokens", "List fee tokens", fee_token_schema.LIST, scope="read"),
+    create=operation(
+        "create_fee_token", "Create a fee token", fee_token_schema.CREATE, scope="manage", idempotent=True
     ),
-    destroy=extend_schema(operation_id="delete_fee_token", summary="Delete a fee token"),
+    retrieve=operation("get_fee_token", "Get a fee token", fee_token_schema.GET, scope="read"),
+    destroy=operation("delete_fee_token", "Delete a fee token", scope="manage"),
 )
 class FeeTokenViewSet(
     ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
@@ -83,28 +79,24 @@ class FeeTokenViewSet(
     lookup_url_kwarg = "fee_token_id"
     serializer_class = FeeTokenSerializer
     pagination_class = PagePagination
-    request_serializer_classes = {"create": CreateFeeTokenSerializer, "partial_update": UpdateFeeTokenSerializer}
-    action_extensions = dict.fromkeys(("list", "create", "retrieve", "partial_update", "destroy"), "lifecycle")
-    action_scopes = {
-        "list": "read",
-        "retrieve": "read",
-        "create": "manage",
-        "partial_update": "manage",
-        "destroy": "manage",
-    }
-    idempotent_actions = {"create": "lifecycle"}
     list_filters = {"q": begins("symbol"), "network": on_network("Only fee tokens on this network.")}
-    filter_extension = "lifecycle"
+    extension = "lifecycle"
     id_taken_message = "A fee token with this symbol or address already exists on this network"
     not_found_message = "Fee token with ID {} not found"
     deleted_message = "Fee token deleted successfully"
-    action_errors = {"partial_update": {HTTPStatus.CONFLICT: id_taken_message}}
     tags = ["Fee tokens"]
 
     def get_queryset(self) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset().annotate(identifier=IDENTIFIER).prefetch_related("sources")
         return rows
 
+    @operation(
+        "update_fee_token",
+        "Update a fee token",
+        fee_token_schema.UPDATE,
+        scope="manage",
+        errors={409: id_taken_message},
+    )
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Change the fields that are sent; omitted fields stay, and `sources` are replaced whole."""
         try:

@@ -54,6 +54,7 @@ def request_shape(signer_type: SignerType, config: type[ConfigSerializer]) -> se
     return shape
 
 
+SIGNER = {"examples": [SIGNER_EXAMPLE]}
 CREATE_SIGNER: dict[str, Any] = {
     "request": PolymorphicProxySerializer(
         component_name="CreateSigner",

@@ -1,7 +1,7 @@
 from typing import Any
 
 from django.conf import settings
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema_view
 from rest_framework.exceptions import ParseError
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
@@ -10,9 +10,10 @@ from rest_framework.serializers import BaseSerializer
 
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.filters import begins
+from relayer_service.api.operations import operation
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, ResourceViewSet
 from signers.models import Signer
-from signers.schema import CHANGE_SIGNER, CREATE_SIGNER, SIGNER_EXAMPLE
+from signers.schema import CHANGE_SIGNER, CREATE_SIGNER, SIGNER
 from signers.serializers import CreateSignerSerializer, SignerSerializer
 from signers.type_aliases import AliasedSignerSerializer, CreateAliasedSignerSerializer, is_aliased
 
@@ -20,13 +21,12 @@ UNCHANGEABLE = "a signer cannot be changed: create another one, assign it to the
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="list_signers", summary="List signers", examples=[SIGNER_EXAMPLE]),
-    create=extend_schema(operation_id="create_signer", summary="Create a signer", **CREATE_SIGNER),
-    retrieve=extend_schema(operation_id="get_signer", summary="Get a signer", examples=[SIGNER_EXAMPLE]),
-    partial_update=extend_schema(
-        operation_id="update_signer", summary="Update a signer (not supported, always 400)", **CHANGE_SIGNER
+    list=operation("list_signers", "List signers", SIGNER, in_contract=True, scope="read"),
+    create=operation(
+        "create_signer", "Create a signer", CREATE_SIGNER, in_contract=True, scope="manage", idempotent=True
     ),
-    destroy=extend_schema(operation_id="delete_signer", summary="Delete a signer"),
+    retrieve=operation("get_signer", "Get a signer", SIGNER, scope="read"),
+    destroy=operation("delete_signer", "Delete a signer", scope="manage"),
 )
 class SignerViewSet(ListModelMixin, CreateMixin, RetrieveModelMixin, DestroyMixin, ResourceViewSet):
     """Create, list, get and delete signers."""
@@ -34,14 +34,8 @@ class SignerViewSet(ListModelMixin, CreateMixin, RetrieveModelMixin, DestroyMixi
     queryset = Signer.objects.all()
     lookup_url_kwarg = "signer_id"
     serializer_class = SignerSerializer
-    request_serializer_classes = {"create": CreateSignerSerializer}
-    action_extensions = {"retrieve": "lifecycle", "partial_update": "lifecycle", "destroy": "lifecycle"}
-    action_scopes = dict.fromkeys(("list", "retrieve"), "read") | dict.fromkeys(
-        ("create", "partial_update", "destroy"), "manage"
-    )
-    idempotent_actions = {"create": "lifecycle"}
     list_filters = {"q": begins("identifier")}
-    filter_extension = "lifecycle"
+    extension = "lifecycle"
     id_taken_message = "Signer with this ID already exists"
     not_found_message = "Signer with ID {} not found"
     deleted_message = "Signer deleted successfully"
@@ -52,10 +46,12 @@ class SignerViewSet(ListModelMixin, CreateMixin, RetrieveModelMixin, DestroyMixi
         is_schema = getattr(self, "swagger_fake_view", False)
         if self.action == "retrieve" and settings.SIGNER_TYPE_ALIASES and not is_schema:
             return AliasedSignerSerializer
-        if self.action == "create" and not is_schema and is_aliased(self.request):
-            return CreateAliasedSignerSerializer
+        if self.action == "create":
+            is_other = not is_schema and is_aliased(self.request)
+            return CreateAliasedSignerSerializer if is_other else CreateSignerSerializer
         return super().get_serializer_class()
 
+    @operation("update_signer", "Update a signer (not supported, always 400)", CHANGE_SIGNER, scope="manage")
     def partial_update(self, request: Request, **kwargs: Any) -> Response:
         """Refuse: relayers would sign with another key than the one that they were created for."""
         raise ParseError(UNCHANGEABLE, ErrorCode.NOT_SUPPORTED)

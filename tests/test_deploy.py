@@ -229,7 +229,9 @@ def image() -> Iterator[Stage]:
 def test_the_image_has_the_packages_of_the_service_and_no_others(image: Stage) -> None:
     packages = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
     made = {"__pycache__", "data", "deploy", "manage.py", "requirements.lock", "requirements-providers.lock"}
-    assert {path.name for path in image.folder.iterdir()} - made == {name.rstrip("*") for name in packages["include"]}
+    of_service = {path.parent.name for path in PROJECT.glob("*/__init__.py")}
+    of_service -= {name.rstrip("*") for name in packages["exclude"]}
+    assert {path.name for path in image.folder.iterdir()} - made == of_service
 
 
 def test_the_image_passes_the_checks_of_a_deployment(image: Stage) -> None:

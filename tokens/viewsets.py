@@ -1,18 +1,18 @@
 from datetime import timedelta
 from http import HTTPStatus
 
-from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from relayer_service.api.exceptions import Conflict
+from relayer_service.api.operations import operation
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from tokens import schema
 from tokens.models import AccessToken
-from tokens.serializers import RotateTokenSerializer, RotationSerializer
+from tokens.serializers import RotationSerializer
 from tokens.writes import AlreadyRotated, NotRotatable, rotate
 
 ALREADY_ROTATED = "Token was already rotated"
@@ -22,16 +22,19 @@ class TokenViewSet(ResourceViewSet):
     """The token of the request: no token can change another one."""
 
     serializer_class = RotationSerializer
-    request_serializer_classes = {"rotate": RotateTokenSerializer}
-    action_extensions = {"rotate": "lifecycle"}
-    action_scopes = {"rotate": "rotate"}
-    action_errors = {"rotate": {HTTPStatus.CONFLICT: ALREADY_ROTATED}}
-    actions_with_optional_body = {"rotate"}
+    extension = "lifecycle"
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_RPC"
     tags = ["Tokens"]
 
-    @extend_schema(operation_id="rotate_token", summary="Rotate the token of the request", **schema.ROTATE)
+    @operation(
+        "rotate_token",
+        "Rotate the token of the request",
+        schema.ROTATE,
+        optional_body=True,
+        scope="rotate",
+        errors={409: ALREADY_ROTATED},
+    )
     @action(detail=False, methods=["post"])
     def rotate(self, request: Request) -> Response:
         """Issue a successor with the same rights, limits and expiry, once; the old token expires after the overlap."""

@@ -203,7 +203,6 @@ CANCELED = {
 FEES = {"max_fee_per_gas": 4_000_000_000, "max_priority_fee_per_gas": 2_000_000_000}
 CANCEL: dict[str, Any] = {
     "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer, GENERATION],
-    "request": None,
     "responses": {200: OpenApiResponse(TransactionSerializer, description="It is canceled, or will be if possible.")},
     "examples": [OpenApiExample("Transaction", CANCELING, response_only=True)],
 }
@@ -230,7 +229,6 @@ SPEED_UP: dict[str, Any] = {
 }
 CANCEL_ALL: dict[str, Any] = {
     "parameters": [RELAYER_ID, ReasonSerializer, GENERATION],
-    "request": None,
     "responses": {200: OpenApiResponse(CanceledTransactionsSerializer, description="They are canceled if possible.")},
     "examples": [OpenApiExample("Transactions", CANCELED, response_only=True)],
 }

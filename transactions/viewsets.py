@@ -1,10 +1,8 @@
-from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce, Left, Right
 from django.db.models.lookups import In
-from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -13,6 +11,8 @@ from rest_framework.response import Response
 from relayer_service.api import idempotency
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Forbidden, NotFound
+from relayer_service.api.operations import operation
+from relayer_service.api.permissions import RelayerInPath
 from relayer_service.api.throttling import SendRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
@@ -25,27 +25,25 @@ from transactions.reasons import RELAYER_COLUMNS, Position, positions, status_re
 from transactions.representation import TransactionData, transaction_data
 from transactions.serializers import (
     ReasonSerializer,
-    SendTransactionSerializer,
-    SpeedUpSerializer,
     TransactionSerializer,
 )
 
 ID_NOT_FOUND = "Transaction with ID {} not found"
 NONCE_NOT_FOUND = "Transaction with nonce {} not found"
 MAX_NONCE_DIGITS = 20
-READ_ACTIONS = ("transactions", "transaction", "by_nonce")
-SEND_ACTIONS = ("send", "cancel", "replace", "speed_up", "cancel_all", "sponsor")
 GENERATION = schema.GENERATION.name
 MINED = "It is mined, in block 9000000."
 TOP_UP = "Top-up of relayer "
 # What follows the key in the text of a token.
 END = "_…)"
 OF_OTHERS = "Another token requested this transaction: changing it requires the scope manage"
+# For the OpenAPI document.
+SEND_ERRORS = {403: accepting.PAUSED, 429: queues.FULL.format(1_000)}
+ID_ERRORS = {404: ID_NOT_FOUND.format(schema.TRANSACTION["id"])}
+NONCE_ERRORS = {404: NONCE_NOT_FOUND.format(schema.TRANSACTION["nonce"])}
+CANCEL_ERRORS = {**ID_ERRORS, 403: OF_OTHERS, 409: MINED}
+CHANGE_ERRORS = {**CANCEL_ERRORS, 403: accepting.PAUSED}
 NO_SPONSORING = "Sponsored transactions are not supported: send a transaction, or estimate its fee with feeEstimate"
-
-
-class RelayerInPath(NamedTuple):
-    identifier: str
 
 
 class TransactionViewSet(ResourceViewSet):
@@ -56,47 +54,22 @@ class TransactionViewSet(ResourceViewSet):
     )
     lookup_url_kwarg = "relayer_id"
     serializer_class = TransactionSerializer
-    request_serializer_classes = {
-        "send": SendTransactionSerializer,
-        "replace": SendTransactionSerializer,
-        "speed_up": SpeedUpSerializer,
-    }
-    actions_with_optional_body = {"speed_up"}
-    action_extensions = dict.fromkeys((*SEND_ACTIONS, *READ_ACTIONS), "transactions")
-    action_scopes = {**dict.fromkeys(SEND_ACTIONS, "send"), **dict.fromkeys(READ_ACTIONS, "read")}
-    limited_scopes = dict.fromkeys(READ_ACTIONS, "send")
-    filter_extension = "transactions"
-    idempotent_actions = {"send": "transactions"}
+    extension = "transactions"
     idempotency_description = (
         "A request that is sent again with the same key and body, by any token, returns the transaction as it is now. "
         "Keys are kept as long as their transactions."
     )
-    action_errors = {
-        "send": {
-            HTTPStatus.FORBIDDEN: accepting.PAUSED,
-            HTTPStatus.CONFLICT: idempotency.OTHER_BODY,
-            HTTPStatus.TOO_MANY_REQUESTS: queues.FULL.format(1_000),
-        },
-        **{
-            name: {
-                HTTPStatus.NOT_FOUND: ID_NOT_FOUND.format(schema.TRANSACTION["id"]),
-                HTTPStatus.CONFLICT: MINED,
-                HTTPStatus.FORBIDDEN: OF_OTHERS if name == "cancel" else accepting.PAUSED,
-            }
-            for name in ("cancel", "replace", "speed_up")
-        },
-        "transaction": {HTTPStatus.NOT_FOUND: ID_NOT_FOUND.format(schema.TRANSACTION["id"])},
-        "by_nonce": {HTTPStatus.NOT_FOUND: NONCE_NOT_FOUND.format(schema.TRANSACTION["nonce"])},
-    }
     not_found_message = NOT_FOUND
     rate_limit = "RATE_LIMIT_SEND"
 
     def get_throttles(self) -> list[Any]:
         if self.action == "send" and _is_dry_run(self.request):
             return [WaitingRateThrottle()]
-        return [SendRateThrottle()] if self.action in SEND_ACTIONS else []
+        return [SendRateThrottle()] if self.operation and self.operation.scope == "send" else []
 
-    @extend_schema(operation_id="list_transactions", summary="List the transactions of a relayer", **schema.LIST)
+    @operation(
+        "list_transactions", "List the transactions of a relayer", schema.LIST, scope="read", limited_scope="send"
+    )
     @action(detail=True, list_filters=LIST_FILTERS, pagination_class=TransactionPagination)
     def transactions(self, request: Request, relayer_id: str) -> Response:
         """Return the transactions, newest first."""
@@ -105,7 +78,9 @@ class TransactionViewSet(ResourceViewSet):
         response.headers[GENERATION] = _generation(self.relayer)[GENERATION]
         return response
 
-    @extend_schema(operation_id="send_transaction", summary="Send a transaction", **schema.SEND)
+    @operation(
+        "send_transaction", "Send a transaction", schema.SEND, scope="send", idempotent=True, errors=SEND_ERRORS
+    )
     @transactions.mapping.post
     def send(self, request: Request, relayer_id: str) -> Response:
         """Accept a transaction; it is signed and broadcast in the background."""
@@ -130,7 +105,9 @@ class TransactionViewSet(ResourceViewSet):
         return Response(_shown(row, row.relayer, place), headers=headers)
 
     # Only a UUID: an ID of a relayer may end in `/transactions`, and other paths follow it.
-    @extend_schema(operation_id="get_transaction", summary="Get a transaction", **schema.GET)
+    @operation(
+        "get_transaction", "Get a transaction", schema.GET, scope="read", limited_scope="send", errors=ID_ERRORS
+    )
     @action(detail=True, url_path="transactions/(?P<transaction_id>[0-9a-fA-F-]{36})")
     def transaction(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
         """Return a transaction of the relayer."""
@@ -140,7 +117,7 @@ class TransactionViewSet(ResourceViewSet):
         rows = self.get_queryset().filter(is_own, identifier=transaction_id.lower())
         return self._one(rows, relayer, ID_NOT_FOUND.format(transaction_id))
 
-    @extend_schema(operation_id="cancel_transaction", summary="Cancel a transaction", **schema.CANCEL)
+    @operation("cancel_transaction", "Cancel a transaction", schema.CANCEL, scope="send", errors=CANCEL_ERRORS)
     @transaction.mapping.delete
     def cancel(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
         """Cancel a transaction: at once if it is not sent, otherwise by a no-op that takes its nonce.
@@ -150,7 +127,7 @@ class TransactionViewSet(ResourceViewSet):
         relayer, row_id = self._own_row(relayer_id, transaction_id)
         return _response(actions.cancel(row_id, **_requester(request)), relayer)
 
-    @extend_schema(operation_id="replace_transaction", summary="Replace a transaction", **schema.REPLACE)
+    @operation("replace_transaction", "Replace a transaction", schema.REPLACE, scope="send", errors=CHANGE_ERRORS)
     @transaction.mapping.put
     def replace(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
         """Replace a transaction by another one with the same ID and nonce; either of them is executed, never both.
@@ -161,7 +138,14 @@ class TransactionViewSet(ResourceViewSet):
         values, who, policy = self._valid_values(), _requester(request), _spending_policy(request)
         return _response(actions.replace(row_id, values, **who, token_spending=policy), relayer)
 
-    @extend_schema(operation_id="speed_up_transaction", summary="Speed up a transaction", **schema.SPEED_UP)
+    @operation(
+        "speed_up_transaction",
+        "Speed up a transaction",
+        schema.SPEED_UP,
+        optional_body=True,
+        scope="send",
+        errors=CHANGE_ERRORS,
+    )
     @action(detail=True, methods=["post"], url_path="transactions/(?P<transaction_id>[0-9a-fA-F-]{36})/speed-up")
     def speed_up(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
         """Raise the price of a transaction. Without a body: to that of the next speed, at least by an eighth.
@@ -173,7 +157,7 @@ class TransactionViewSet(ResourceViewSet):
         price, who, policy = self._valid_values(data), _requester(request), _spending_policy(request)
         return _response(actions.speed_up(row_id, price, **who, token_spending=policy), relayer)
 
-    @extend_schema(operation_id="cancel_transactions", summary="Cancel all pending transactions", **schema.CANCEL_ALL)
+    @operation("cancel_transactions", "Cancel all pending transactions", schema.CANCEL_ALL, scope="send")
     @action(detail=True, methods=["delete"], url_path="transactions/pending")
     def cancel_all(self, request: Request, relayer_id: str) -> Response:
         """Cancel all transactions of the relayer that are `pending`, `sent` or `submitted`.
@@ -191,8 +175,13 @@ class TransactionViewSet(ResourceViewSet):
             headers=_generation(relayer),
         )
 
-    @extend_schema(
-        operation_id="get_transaction_by_nonce", summary="Get the transaction with a nonce", **schema.GET_BY_NONCE
+    @operation(
+        "get_transaction_by_nonce",
+        "Get the transaction with a nonce",
+        schema.GET_BY_NONCE,
+        scope="read",
+        limited_scope="send",
+        errors=NONCE_ERRORS,
     )
     @action(detail=True, url_path="transactions/by-nonce/(?P<nonce>[0-9]+)")
     def by_nonce(self, request: Request, relayer_id: str, nonce: str) -> Response:
@@ -206,7 +195,7 @@ class TransactionViewSet(ResourceViewSet):
         return self._one(rows, relayer, NONCE_NOT_FOUND.format(nonce))
 
     # Public clients have these operations, for relayers of other chains.
-    @extend_schema(exclude=True)
+    @operation("sponsor_transaction", NO_SPONSORING, {"exclude": True}, scope="send")
     @action(detail=True, methods=["post"], url_path="transactions/sponsored/(?:quote|build)")
     def sponsor(self, request: Request, relayer_id: str) -> Response:
         raise NotFound(NO_SPONSORING)

@@ -18,6 +18,7 @@ from rest_framework.fields import get_error_detail
 from relayer_service.api import envelope
 from relayer_service.api.envelope import Fault
 from relayer_service.api.error_codes import HEADER, ErrorCode, code_of_status, listed
+from relayer_service.api.operations import extension_of
 from relayer_service.background.shares import RETRY_AFTER_SECONDS, Busy
 from relayer_service.storage.databases import is_unavailable
 from relayer_service.storage.ttl_cache import TTLCache
@@ -124,7 +125,7 @@ def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
 
 def is_of_extension(view: Any) -> bool:
     """Return whether the action of a view is not in the contract."""
-    return getattr(view, "action", None) in getattr(view, "action_extensions", {})
+    return bool(extension_of(view, getattr(view, "action", None)))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""List filters: query parameters, which are ignored unless the viewset's `filter_extension` is enabled.
+"""List filters: query parameters, which are ignored unless the viewset's `extension` is enabled.
 
 The same filters in the body of a request choose the rows of a job.
 """
@@ -99,7 +99,7 @@ class ListFilters(BaseFilterBackend):
                 "required": False,
                 "description": each.description,
                 "schema": _schema(each),
-                "x-extension": view.filter_extension,
+                "x-extension": view.extension,
             }
             for name, each in self.enabled(view).items()
         ]
@@ -107,8 +107,7 @@ class ListFilters(BaseFilterBackend):
     @staticmethod
     def enabled(view: Any) -> dict[str, ListFilter]:
         """Return the filters of a view, unless their extension is off."""
-        extension = getattr(view, "filter_extension", "")
-        return view.list_filters if extension and extensions.is_enabled(extension) else {}
+        return view.list_filters if extensions.is_enabled(view.extension) else {}
 
 
 def _schema(each: ListFilter) -> dict[str, Any]:

@@ -39,9 +39,8 @@ OTHER_BODY = "The Idempotency-Key was already used with a different body"
 
 
 def extension(view: Any) -> str:
-    """Return the extension that lets a view's action accept a key; an empty name if it accepts none."""
-    declared: str = getattr(view, "idempotent_actions", {}).get(view.action, "")
-    return declared if extensions.is_enabled(declared) else ""
+    """Return the extension that lets an operation accept a key; an empty name if it accepts none."""
+    return view.extension if view.operation.idempotent and extensions.is_enabled(view.extension) else ""
 
 
 def read_key(view: GenericViewSet[Any]) -> str | None:

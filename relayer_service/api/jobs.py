@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema, extend_schema_field
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from relayer_service.api.exceptions import NotFound
 from relayer_service.api.filters import Rows
+from relayer_service.api.operations import operation
 from relayer_service.api.representation import ResourceSerializer
 from relayer_service.api.serializers import ChoiceField, IntegerField, LiteralField, StringField, TimestampField
 from relayer_service.api.viewsets import ResourceViewSet
@@ -108,12 +109,11 @@ class JobViewSet(ResourceViewSet):
     lookup_url_kwarg = "job_id"
     lookup_value_regex = "[^/]+"
     serializer_class = JobSerializer
-    action_extensions = {"retrieve": "lifecycle"}
-    action_scopes = {"retrieve": "read"}
+    extension = "lifecycle"
     not_found_message = NOT_FOUND
     tags = ["Jobs"]
 
-    @extend_schema(operation_id="get_job", summary="Get a job", examples=[JOB_EXAMPLE])
+    @operation("get_job", "Get a job", {"examples": [JOB_EXAMPLE]}, scope="read")
     def retrieve(self, request: Request, job_id: str) -> Response:
         """Return a job that a token has started, with its progress."""
         job = None

@@ -18,6 +18,7 @@ from relayer_service.api import envelope
 from relayer_service.api.envelope import Fault
 from relayer_service.api.error_codes import HEADER, ErrorCode, code_of_status
 from relayer_service.api.exceptions import error_response
+from relayer_service.api.operations import extension_of
 from relayer_service.api.serializers import MAX_NAME_LENGTH
 from relayer_service.audit import actors
 from relayer_service.net.incoming import UNREADABLE_HEADER, client_address, is_within
@@ -117,7 +118,7 @@ def bad_request(request: HttpRequest, fault: Fault) -> HttpResponse:
     except Resolver404:
         view = None
     action = getattr(view, "actions", {}).get((request.method or "").lower())
-    with_codes = action in getattr(getattr(view, "cls", None), "action_extensions", {})
+    with_codes = bool(extension_of(getattr(view, "cls", None), action))
     return error_response(HTTPStatus.BAD_REQUEST, faults=[fault], with_codes=with_codes)
 
 

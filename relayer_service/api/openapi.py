@@ -15,6 +15,7 @@ from relayer_service.api import envelope, idempotency
 from relayer_service.api.envelope import Fault
 from relayer_service.api.error_codes import HEADER, ErrorCode, code_of_status
 from relayer_service.api.exceptions import is_of_extension
+from relayer_service.api.operations import extension_of
 from relayer_service.api.parsers import StrictJSONParser
 from relayer_service.api.serializers import StrictSerializer
 
@@ -190,7 +191,7 @@ def success_schema(data: dict[str, Any], pagination: str = "") -> dict[str, Any]
 class ApiSchema(AutoSchema):
     """Wraps each success body in the envelope and adds the error responses.
 
-    A viewset with `enveloped = False` has no envelope. Actions in `action_extensions` have the tag of their extension.
+    A viewset with `enveloped = False` has no envelope. Operations of an extension have its tag.
     """
 
     view: Any
@@ -233,10 +234,10 @@ class ApiSchema(AutoSchema):
 
     def _scope(self) -> str:
         """Return the scope of an extension's action; the contract has no scopes."""
-        return str(getattr(self.view, "action_scopes", {}).get(self.view.action, "")) if self._extension() else ""
+        return self.view.operation.scope if self._extension() else ""
 
     def _extension(self) -> str:
-        return str(getattr(self.view, "action_extensions", {}).get(self.view.action, ""))
+        return extension_of(self.view, self.view.action)
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
         inherited: Any = super()._map_basic_serializer
@@ -249,7 +250,7 @@ class ApiSchema(AutoSchema):
         inherited: Any = super()._get_request_body
         body: dict[str, Any] | None = inherited(direction)
         if body:
-            body["required"] = self.view.action not in self.view.actions_with_optional_body
+            body["required"] = not self.view.operation.optional_body
         return body
 
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:
@@ -259,20 +260,20 @@ class ApiSchema(AutoSchema):
         return bodies
 
     def _errors(self) -> dict[HTTPStatus, str]:
-        errors = {status: status.phrase for status in EVERY_VIEW}
+        errors: dict[Any, str] = {status: status.phrase for status in EVERY_VIEW}
         if self.view.get_throttles():
             errors[HTTPStatus.TOO_MANY_REQUESTS] = HTTPStatus.TOO_MANY_REQUESTS.phrase
         if self.view.detail:
             errors[HTTPStatus.NOT_FOUND] = self.view.not_found_message.format(f"{self.view.basename}-1")
+        if idempotency.extension(self.view):
+            errors[HTTPStatus.CONFLICT] = idempotency.OTHER_BODY
         if self.view.action == "create":
             errors[HTTPStatus.CONFLICT] = self.view.id_taken_message
         if in_use := getattr(self.view, "in_use_message", "") if self.view.action == "destroy" else "":
             errors[HTTPStatus.CONFLICT] = in_use
-        has_scopes = any(map(extensions.is_enabled, extensions.BUILT))
-        if has_scopes and self.view.action in getattr(self.view, "action_scopes", {}):
+        if any(map(extensions.is_enabled, extensions.BUILT)):
             errors[HTTPStatus.FORBIDDEN] = HTTPStatus.FORBIDDEN.phrase
-        errors |= getattr(self.view, "action_errors", {}).get(self.view.action, {})
-        return dict(sorted(errors.items()))
+        return dict(sorted((errors | self.view.operation.errors).items()))
 
     def _get_response_for_code(self, serializer: Any, status_code: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
         inherited: Any = super()._get_response_for_code

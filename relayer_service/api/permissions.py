@@ -1,12 +1,14 @@
 """Scopes: a token with scopes is limited to them, one without is limited to the contract's operations."""
 
-from typing import Any
+from collections.abc import Set
+from typing import Any, NamedTuple
 
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Forbidden
+from relayer_service.api.operations import Operation
 from relayer_service.net.incoming import InsufficientScope
 
 # Scopes of actions that change nothing that the limits of a token rest on.
@@ -17,55 +19,54 @@ class HasScope(BasePermission):
     """Rejects a token without the scope of the action before anything is read: the response discloses nothing."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        action = getattr(view, "action", None)
         token: Any = request.auth
-        if action in {None, "metadata"}:
-            # A method that is not allowed; for OPTIONS the action is `metadata`.
+        operation: Operation | None = getattr(view, "operation", None)
+        # None for a method that is not allowed.
+        if operation is None or (operation.in_contract and not token.scopes):
             return True
-        is_of_extension = action in view.action_extensions and action in view.action_scopes
-        if not is_of_extension and not token.scopes:
-            return True
-        needed = view.action_scopes.get(action, "manage")
-        limited = view.limited_scopes.get(action, needed)
-        if not token.has_scope(needed) and not token.has_scope(limited):
-            raise InsufficientScope(needed)
+        if not token.has_scope(operation.scope) and not token.has_scope(operation.limited_scope):
+            raise InsufficientScope(operation.scope)
         return True
 
 
 class IsWithinLimits(BasePermission):
     """Rejects a change beyond the limits of a token with scopes: its relayers and its spending rules.
 
-    It could otherwise change what they rest on. It can set only the fields that the view declares for the action.
+    It could otherwise change what they rest on. It can set only the fields that the operation declares.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        action = getattr(view, "action", None)
         token: Any = request.auth
-        if action in {None, "metadata"} or not token.scopes or view.action_scopes.get(action) in WITHIN_LIMITS:
+        operation: Operation | None = getattr(view, "operation", None)
+        if operation is None or not token.scopes or operation.scope in WITHIN_LIMITS:
             return True
         if token.allowed_relayers:
-            self._check(request, view.fields_within_relayers.get(action), "`allowed_relayers`")
+            self._check(request, operation.within_relayers, "`allowed_relayers`")
         if token.has_spending_rules():
-            self._check(request, view.fields_within_rules.get(action), "spending rules")
+            self._check(request, operation.within_rules, "spending rules")
         return True
 
     @staticmethod
-    def _check(request: Request, allowed: set[str] | None, limit: str) -> None:
+    def _check(request: Request, allowed: Set[str] | None, limit: str) -> None:
         given = {*request.data} if isinstance(request.data, dict) else set()
         if allowed is None or given - allowed:
             names = ", ".join(sorted(allowed or ())) or "nothing"
             raise Forbidden(f"A token with {limit} cannot change this. It can set: {names}", ErrorCode.TOKEN_LIMITED)
 
 
+class RelayerInPath(NamedTuple):
+    identifier: str
+
+
 class IsAllowedRelayer(BasePermission):
     """Rejects an action that sends or signs with, or changes, a relayer that is not among those of the token.
 
-    Its ID decides, so that the check can come before the relayer is read.
+    Its ID decides, so that the check can come before the relayer is read: of a `RelayerInPath`.
     """
 
     def has_object_permission(self, request: Request, view: Any, obj: Any) -> bool:
         token: Any = request.auth
-        scope = view.action_scopes.get(view.action)
+        scope = view.operation.scope
         if scope == "read" or not token.scopes:
             return True
         if scope not in WITHIN_LIMITS:

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from rest_framework.routers import SimpleRouter
 
 from relayer_service import extensions
+from relayer_service.api.operations import extension_of, operation_of
 
 ROUTES: Any = SimpleRouter.routes
 LIST, LIST_ACTIONS, DETAIL, DETAIL_ACTIONS = ROUTES
@@ -29,22 +31,20 @@ class ResourceRouter(SimpleRouter):
         An id may end like such a path, and the contract's operations must not depend on extensions. It may also be
         equal to the last part of a path below the list, which accepts all methods of a resource.
         """
-        needed = viewset.action_extensions
         detail = super().get_method_map(viewset, DETAIL.mapping)
-        of_contract = {method: action for method, action in detail.items() if action not in needed}
+        of_contract = {method: action for method, action in detail.items() if not extension_of(viewset, action)}
         enabled = self.get_method_map(viewset, DETAIL.mapping)
         found: Any = super().get_routes(viewset)
         return [
             self._taking(route, of_contract if route.detail else enabled)
-            if route.mapping != LIST.mapping and needed.keys() & set(route.mapping.values())
+            if route.mapping not in (LIST.mapping, DETAIL.mapping)
+            and any(extension_of(viewset, action) for action in route.mapping.values())
             else route
             for route in found
         ]
 
     @staticmethod
     def _taking(route: Any, methods: dict[str, str]) -> Any:
-        if route.mapping == DETAIL.mapping:
-            return route
         passed_on = {method: action for method, action in methods.items() if method not in route.mapping}
         return route._replace(
             mapping={**route.mapping, **passed_on}, initkwargs={**route.initkwargs, "passed_on": passed_on}
@@ -52,5 +52,9 @@ class ResourceRouter(SimpleRouter):
 
     def get_method_map(self, viewset: Any, method_map: Mapping[str, str]) -> dict[str, str]:
         found = super().get_method_map(viewset, method_map)
-        needed = viewset.action_extensions
-        return {method: action for method, action in found.items() if extensions.is_enabled(needed.get(action, ""))}
+        for action in found.values():
+            declared = operation_of(viewset, action)
+            # Any token could use it.
+            if not declared or (not declared.in_contract and viewset.extension not in extensions.BUILT):
+                raise ImproperlyConfigured(f"{viewset.__name__}.{action} needs an operation, and an extension")
+        return {name: action for name, action in found.items() if extensions.is_enabled(extension_of(viewset, action))}

@@ -1,6 +1,5 @@
 """The base class of viewsets, and a mixin for each action."""
 
-from http import HTTPStatus
 from typing import Any, ClassVar
 
 from django.db import IntegrityError, connection, transaction
@@ -9,13 +8,14 @@ from django.http import HttpResponse
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer, Serializer
+from rest_framework.serializers import BaseSerializer
 from rest_framework.viewsets import GenericViewSet
 
 from relayer_service.api import envelope, idempotency
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, NotFound, UnknownPath, is_of_extension
 from relayer_service.api.filters import ListFilter
+from relayer_service.api.operations import extension_of, operation_of
 from relayer_service.api.pagination import IGNORED_BODY
 from relayer_service.api.parsers import MergePatchParser
 from relayer_service.api.throttling import ChangeRateThrottle
@@ -31,36 +31,16 @@ MAX_PAGE_BYTES = 8 * 2**20
 
 
 class ResourceViewSet(GenericViewSet[Any]):
-    """The actions of a resource.
-
-    `serializer_class` represents it in responses; `request_serializer_classes` read request bodies, by action.
-    """
+    """The actions of a resource, each with an `Operation`; `serializer_class` represents it in responses."""
 
     # The contract has no OPTIONS.
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     lookup_field = "identifier"
     # An id may contain any character, including slashes.
     lookup_value_regex = r"[\s\S]+"
-    request_serializer_classes: ClassVar[dict[str, type[Serializer[Any]]]] = {}
-    # By action, the extension that adds it: the action has no route unless that is enabled.
-    action_extensions: ClassVar[dict[str, str]] = {}
-    # The scope that an action requires; the contract's actions require it only of tokens with scopes.
-    action_scopes: ClassVar[dict[str, str]] = {}
-    # The scope that allows an action for the relayers that the token is limited to.
-    limited_scopes: ClassVar[dict[str, str]] = {}
-    # By action that changes something, the fields that a token with `allowed_relayers` or with spending rules can set;
-    # it cannot use others. The view narrows what has no object to the token's relayers.
-    fields_within_relayers: ClassVar[dict[str, set[str]]] = {}
-    fields_within_rules: ClassVar[dict[str, set[str]]] = {}
-    # Actions that accept an Idempotency-Key, each with its extension; the header is ignored unless that is enabled.
-    idempotent_actions: ClassVar[dict[str, str]] = {}
     list_filters: ClassVar[dict[str, ListFilter]] = {}
-    filter_extension: ClassVar[str] = ""
-    # Additional errors of an action, for the OpenAPI document.
-    action_errors: ClassVar[dict[str, dict[HTTPStatus, str]]] = {}
-    # Of POST, PUT and PATCH; all others require one.
-    actions_without_body: ClassVar[set[str]] = set()
-    actions_with_optional_body: ClassVar[set[str]] = set()
+    # Of the operations that are not in the contract, of idempotency keys and of `list_filters`.
+    extension: ClassVar[str] = ""
     # Query parameters of lists besides those of pages and `list_filters`.
     query_parameters: ClassVar[set[str]] = set()
     # By method, the actions for a resource whose id ends like a path below a resource (see `ResourceRouter`).
@@ -68,24 +48,30 @@ class ResourceViewSet(GenericViewSet[Any]):
     # May have a placeholder for the id.
     not_found_message: str
 
+    @property
+    def operation(self) -> Any:
+        """The `Operation` of the request; None if its method is not allowed."""
+        return operation_of(self, self.action)
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        if request.method not in {"POST", "PUT", "PATCH"} or request.method not in self.allowed_methods:
+        if self.operation is None or request.method not in {"POST", "PUT", "PATCH"}:
             return
-        if request.stream is None and self.action not in self.actions_without_body | self.actions_with_optional_body:
+        accepts_body = self.operation.schema.get("request", "any") is not None
+        if request.stream is None and accepts_body and not self.operation.optional_body:
             raise ParseError("the body is empty", ErrorCode.EMPTY_BODY)
-        if request.stream is not None and self.action in self.actions_without_body:
+        if request.stream is not None and not accepts_body:
             raise ParseError("this operation accepts no body", ErrorCode.UNEXPECTED_BODY)
 
     def get_throttles(self) -> list[Any]:
         """Limit changes by extensions. The contract has no 429 for its own."""
-        is_change = self.action in self.action_extensions and self.action_scopes.get(self.action) == "manage"
+        is_change = is_of_extension(self) and self.operation.scope == "manage"
         return [ChangeRateThrottle()] if is_change else super().get_throttles()
 
     def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """Raise `UnknownPath` for what looks like a path below a resource of an extension."""
         identifier = kwargs.get(self.lookup_url_kwarg or self.lookup_field, "")
-        is_detail = {"retrieve"} & self.action_extensions.keys() & set(self.action_map.values())
+        is_detail = "retrieve" in self.action_map.values() and extension_of(self, "retrieve")
         if is_detail and "/" in identifier.removesuffix("/"):
             raise UnknownPath
         return super().http_method_not_allowed(request, *args, **kwargs)
@@ -120,7 +106,9 @@ class ResourceViewSet(GenericViewSet[Any]):
         return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
-        return self.request_serializer_classes.get(self.action) or super().get_serializer_class()
+        request = self.operation.schema.get("request")
+        is_serializer = isinstance(request, type) and issubclass(request, BaseSerializer)
+        return request if is_serializer else super().get_serializer_class()
 
     def get_object(self) -> Any:
         """Return the resource of a path, whose trailing slash may be part of the id."""

@@ -1,7 +1,5 @@
-from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
@@ -9,19 +7,17 @@ from rest_framework.response import Response
 
 from chain.messages import signature_data
 from relayer_service.api.error_codes import ErrorCode
+from relayer_service.api.operations import operation
+from relayer_service.api.permissions import RelayerInPath
 from relayer_service.api.throttling import WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayers.models import NOT_FOUND, Relayer, find_relayer
 from relayers.signatures import schema, signing
-from relayers.signatures.serializers import SignatureSerializer, SignMessageSerializer, SignTypedDataSerializer
+from relayers.signatures.serializers import SignatureSerializer
 from relayers.signatures.signing import Kind, SigningRequest
 
-ACTIONS = ("sign", "sign_typed_data", "sign_transaction")
+ERRORS = {403: signing.PAUSED, 409: signing.NO_ADDRESS, 503: signing.CANNOT_SIGN}
 UNSUPPORTED = "signing a transaction is not supported for EVM relayers: send it, so that its nonce is tracked"
-
-
-class RelayerInPath(NamedTuple):
-    identifier: str
 
 
 class SigningViewSet(ResourceViewSet):
@@ -30,33 +26,23 @@ class SigningViewSet(ResourceViewSet):
     queryset = Relayer.objects.all()
     lookup_url_kwarg = "relayer_id"
     serializer_class = SignatureSerializer
-    request_serializer_classes = {"sign": SignMessageSerializer, "sign_typed_data": SignTypedDataSerializer}
-    action_extensions = dict.fromkeys(ACTIONS, "signing")
-    action_scopes = dict.fromkeys(ACTIONS, "sign")
-    action_errors = {
-        action: {
-            HTTPStatus.FORBIDDEN: signing.PAUSED,
-            HTTPStatus.CONFLICT: signing.NO_ADDRESS,
-            HTTPStatus.SERVICE_UNAVAILABLE: signing.CANNOT_SIGN,
-        }
-        for action in request_serializer_classes
-    }
+    extension = "signing"
     throttle_classes = [WaitingRateThrottle]
     not_found_message = NOT_FOUND
 
-    @extend_schema(operation_id="sign", summary="Sign a message", **schema.MESSAGE)
+    @operation("sign", "Sign a message", schema.MESSAGE, scope="sign", errors=ERRORS)
     @action(detail=True, methods=["post"])
     def sign(self, request: Request, relayer_id: str) -> Response:
         """Sign a message (EIP-191), if the relayer's `allow_signing` has `messages`."""
         return self._sign(relayer_id, Kind.MESSAGES)
 
-    @extend_schema(operation_id="sign_typed_data", summary="Sign typed data", **schema.DATA)
+    @operation("sign_typed_data", "Sign typed data", schema.DATA, scope="sign", errors=ERRORS)
     @action(detail=True, methods=["post"], url_path="sign-typed-data")
     def sign_typed_data(self, request: Request, relayer_id: str) -> Response:
         """Sign typed data (EIP-712), if the relayer's `allow_signing` has `typed_data`."""
         return self._sign(relayer_id, Kind.TYPED_DATA)
 
-    @extend_schema(operation_id="sign_transaction", summary="Refuse to sign a transaction", **schema.TRANSACTION)
+    @operation("sign_transaction", "Refuse to sign a transaction", schema.TRANSACTION, scope="sign")
     @action(detail=True, methods=["post"], url_path="sign-transaction")
     def sign_transaction(self, request: Request, relayer_id: str) -> Response:
         """Refuse: a transaction that the service does not track would use a nonce that it needs."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
+from django.contrib.auth.models import User
 from drf_spectacular.utils import OpenApiExample
 from pytest_django import Settings
 from rest_framework import serializers
@@ -25,6 +26,7 @@ from tests.api import Answer, Api
 from tests.contract import bodies
 from tests.contract.rpc_calls import PATH, relayer
 from tests.sample.models import Item
+from tokens.writes import issue
 
 RPC = "/api/v1/relayers/{relayer_id}/rpc"
 TAG = "Extension: quotes"
@@ -149,10 +151,14 @@ def test_a_path_of_an_extension_that_is_off_is_answered_like_an_unknown_one(
     assert Item.objects.count() == 1
 
 
-def test_a_path_of_an_extension_that_is_on_is_answered(api: Api, on: None) -> None:
+def test_a_path_of_an_extension_that_is_on_is_answered_to_a_token_with_its_scope(
+    api: Api, on: None, user: User
+) -> None:
     Item.objects.create(identifier="a", name="A")
-    assert api.post("/api/v1/items/a/polish", {"shine": "much"}).body == bodies.success({"shine": "much"})
-    assert api("DELETE", "/api/v1/items/a").status == 204
+    assert api("DELETE", "/api/v1/items/a").status == 403
+    manager = Api(issue(name="manager", user=user, scopes=["manage"])[1])
+    assert manager.post("/api/v1/items/a/polish", {"shine": "much"}).body == bodies.success({"shine": "much"})
+    assert manager("DELETE", "/api/v1/items/a").status == 204
     assert not Item.objects.exists()
 
 

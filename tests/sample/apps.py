@@ -23,9 +23,7 @@ def route_extensions(setting: str, **kwargs: Any) -> None:
     """Route what the extensions have that a test switches on or off; a service does it once, when it starts."""
     if setting != "EXTENSIONS":
         return
-    from relayer_service.urls import RESOURCES
-
-    names = (*(f"{app}.urls" for app in RESOURCES), "relayer_service.urls", "tests.sample.urls")
+    names = (*(f"{app}.urls" for app in settings.RESOURCES), "relayer_service.urls", "tests.sample.urls")
     for name, routes in zip(names, built_routes(names, tuple(settings.EXTENSIONS)), strict=True):
         importlib.import_module(name).urlpatterns = routes  # type: ignore[attr-defined]
     clear_url_caches()

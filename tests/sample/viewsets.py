@@ -1,6 +1,6 @@
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema_view
 from rest_framework.decorators import action
 from rest_framework.mixins import DestroyModelMixin, ListModelMixin
 from rest_framework.renderers import BaseRenderer
@@ -9,30 +9,42 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from relayer_service.api.filters import equals
+from relayer_service.api.operations import operation
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, ResourceViewSet
 from tests.sample.models import Item
 from tests.sample.serializers import CreateItemSerializer, ItemSerializer, PolishSerializer
 
 
+# For tests of what an extension adds, some of it is one's.
+@extend_schema_view(
+    list=operation("list_items", "List items", in_contract=True, scope="read"),
+    create=operation(
+        "create_item",
+        "Create an item",
+        {"request": CreateItemSerializer},
+        in_contract=True,
+        scope="manage",
+        idempotent=True,
+    ),
+    destroy=operation("delete_item", "Delete an item", scope="manage"),
+)
 class ItemViewSet(ListModelMixin, CreateMixin, DestroyModelMixin, ResourceViewSet):
     """List and create items."""
 
     queryset = Item.objects.all()
     serializer_class = ItemSerializer
-    request_serializer_classes = {"create": CreateItemSerializer}
     id_taken_message = "Item with this ID already exists"
     not_found_message = "Item {} not found"
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_SAMPLE"
     tags = ["items"]
-    # For tests of what an extension adds.
-    action_extensions = {"destroy": "quotes", "polish": "quotes"}
-    idempotent_actions = {"create": "quotes"}
     list_filters = {"name": equals("name", "Only those of this name.")}
-    filter_extension = "quotes"
+    extension = "quotes"
 
-    @extend_schema(request=PolishSerializer, responses=PolishSerializer)
+    @operation(
+        "polish_item", "Polish an item", {"request": PolishSerializer, "responses": PolishSerializer}, scope="manage"
+    )
     @action(detail=True, methods=["post"])
     def polish(self, request: Request, identifier: str) -> Response:
         return Response(request.data)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 from django.urls import include, path, resolve
+from drf_spectacular.utils import extend_schema_view
 from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from relayer_service.api.operations import operation
 from relayer_service.api.routers import ResourceRouter
 from relayer_service.api.viewsets import PartialUpdateMixin
 from tests.api import Api
@@ -19,12 +21,17 @@ from tests.sample.viewsets import ItemViewSet
 pytestmark = pytest.mark.urls(__name__)
 
 
+@extend_schema_view(
+    retrieve=operation("get_box", "Get a box", in_contract=True, scope="read"),
+    partial_update=operation("update_box", "Update a box", in_contract=True, scope="manage"),
+)
 class BoxViewSet(RetrieveModelMixin, PartialUpdateMixin, ItemViewSet):
     """A resource with all that resources may have."""
 
     lookup_url_kwarg = "box_id"
     not_found_message = "Box {} not found"
 
+    @operation("open_box", "Open a box", in_contract=True, scope="manage")
     @action(detail=True, methods=["post"])
     def lid(self, request: Request, box_id: str) -> Response:
         return Response({"opened": box_id})

@@ -21,10 +21,8 @@ from relayer_service.storage.counting import Comparison, CountRows
 from tests.sample.models import Item
 
 TABLE = "sample_item"
-RIGHT = (
-    "notifications_notification: 0 rows, 0 counted\nrelayers_relayer: 0 rows, 0 counted\n"
-    "{}signers_signer: 0 rows, 0 counted\n"
-)
+LISTS = {"notifications_notification", "relayers_relayer", "signers_signer"}
+RIGHT = ": 0 rows, 0 counted"
 
 
 def make(count: int) -> None:
@@ -42,9 +40,14 @@ def drop_trigger() -> None:
 
 
 def recount(**options: bool) -> str:
+    """Return what is reported of the sample's table; the others are right."""
     output = StringIO()
     call_command("recount", stdout=output, **options)
-    return output.getvalue()
+    lines = output.getvalue().splitlines()
+    right = {line.removesuffix(RIGHT) for line in lines if line.endswith(RIGHT)}
+    (shown,) = [line for line in lines if not line.endswith(RIGHT)]
+    assert right >= LISTS
+    return shown
 
 
 def compared() -> Comparison:
@@ -56,17 +59,17 @@ def test_recount_reports_the_rows_and_repairs_the_counts() -> None:
     make(3)
     RowDelta.objects.create(list_name=TABLE, bucket=0, rows=2)
     RowDelta.objects.create(list_name=TABLE, bucket=9, rows=-4)
-    assert recount() == RIGHT.format("sample_item: 3 rows, 1 counted, wrong by 6, repaired\n")
-    assert recount() == RIGHT.format("sample_item: 3 rows, 3 counted\n")
+    assert recount() == "sample_item: 3 rows, 1 counted, wrong by 6, repaired"
+    assert recount() == "sample_item: 3 rows, 3 counted"
 
 
 @pytest.mark.django_db
 def test_recount_puts_a_missing_trigger_back() -> None:
     drop_trigger()
     make(2)
-    assert recount() == RIGHT.format("sample_item: 2 rows, 0 counted, wrong by 2, a trigger is missing, repaired\n")
+    assert recount() == "sample_item: 2 rows, 0 counted, wrong by 2, a trigger is missing, repaired"
     make(1)
-    assert recount() == RIGHT.format("sample_item: 3 rows, 3 counted\n")
+    assert recount() == "sample_item: 3 rows, 3 counted"
 
 
 @pytest.mark.django_db
