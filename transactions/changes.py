@@ -111,11 +111,13 @@ class Changes:
         self._settled: list[Transaction] = []
 
     def update(self, row: Transaction, **columns: Any) -> None:
-        """Change columns of a row. The version rises once in this transaction."""
+        """Change columns of a row. The version rises once in this transaction; a new reason replaces its code."""
         if row.pk not in self._rows:
             self._rows[row.pk] = row
             row.version += 1
             self._columns[row.pk].add("version")
+        if "status_reason" in columns:
+            columns.setdefault("reason_code", None)
         for name, value in columns.items():
             setattr(row, name, value)
             self._columns[row.pk].add(name)

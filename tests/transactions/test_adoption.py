@@ -188,6 +188,7 @@ def test_a_row_says_when_the_user_of_its_nonce_is_not_found(
         "Its nonce 0 was used in a final block, by none of its attempts; "
         "the transaction that used it was not found yet."
     )
+    assert row.reason_code == "nonce_used"
 
 
 def lost(chain: LocalChain) -> tuple[Lane, Transaction]:
