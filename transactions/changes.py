@@ -6,14 +6,14 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from notifications.delivery.creating import Candidate, all_channels, create_each
-from notifications.emitting import wake
-from notifications.subscriptions import is_chosen
+from notifications.delivery.creating import Emission
+from notifications.emitting import emit_each
 from relayer_service.audit.actors import Actor
 from relayer_service.observability.logs import redact
 from relayer_service.storage.clock import DatabaseNow, database_now
@@ -25,7 +25,7 @@ from transactions import metrics
 from transactions.events import BY_STATUS, RequestedEvent, TransactionChangeData, TransactionEvent
 from transactions.models import FINAL, UNSUCCESSFUL, Attempt, Lane, Status, StatusChange, Transaction
 from transactions.reasons import status_reason
-from transactions.representation import transaction_data
+from transactions.representation import TransactionData, transaction_data
 from transactions.spending.settling import changes_charges, settle
 from transactions.states import Cause, target
 
@@ -181,23 +181,19 @@ class Changes:
         transaction.on_commit(lambda: metrics.observe_changes(observations), robust=True)
 
     def _emit(self) -> None:
-        each: dict[TransactionEvent[Any], list[Candidate]] = defaultdict(list)
-        people = all_channels() if self._events else []
-        for event, row in self._events:
-            if row.kind != Transaction.Kind.REQUEST or row.relayer is None:
-                continue
-            own = [row.relayer.notification] if row.relayer.notification else []
-            targets = [target for target in (*own, *people) if is_chosen(target.events, event.name)]
-            if not targets:
-                continue
-            data = transaction_data(row, status_reason(row, row.lane), row.relayer.identifier, row.lane.address)
-            if isinstance(event, RequestedEvent):
-                # Without an actor if a process of the last release recorded the request.
-                data = TransactionChangeData(**data, actor=row.action_actor or str(Actor()), reason=row.action_note)
-            each[event] += [
-                Candidate(target.pk, target.enabled, target.events, data, row.traceparent) for target in targets
+        emit_each(
+            [
+                Emission(event, row.relayer.notification, partial(_event_data, event, row), row.traceparent)
+                for event, row in self._events
+                if row.kind == Transaction.Kind.REQUEST and row.relayer is not None
             ]
-        woken: set[int] = set()
-        for event, deliveries in each.items():
-            woken |= create_each(event, deliveries)
-        wake(woken)
+        )
+
+
+def _event_data(event: TransactionEvent[Any], row: Transaction) -> TransactionData:
+    assert row.relayer is not None
+    data = transaction_data(row, status_reason(row, row.lane), row.relayer.identifier, row.lane.address)
+    if not isinstance(event, RequestedEvent):
+        return data
+    # Without an actor if a process of the last release recorded the request.
+    return TransactionChangeData(**data, actor=row.action_actor or str(Actor()), reason=row.action_note)

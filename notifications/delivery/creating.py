@@ -3,10 +3,9 @@
 The caller wakes the sender of their targets.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,18 +22,11 @@ from relayer_service.storage.clock import database_now, timestamp
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.inserting import insert
 
-# Events of one bulk action that each channel for people receives.
-MAX_PER_CHANNEL = 20
-
 
 @compiled()
 def all_channels() -> QuerySet[Notification]:
     """Return the channels for people, which receive the chosen events of all relayers."""
     return Notification.objects.exclude(type=Notification.Type.WEBHOOK).order_by("sequence")
-
-
-def channels(event: str) -> list[Notification]:
-    return [row for row in all_channels() if is_chosen(row.events, event)]
 
 
 def create_deliveries(event: Event[Data], notifications: Iterable[Notification], data: Data) -> list[Delivery]:
@@ -63,23 +55,44 @@ def create_deliveries(event: Event[Data], notifications: Iterable[Notification],
     return Delivery.objects.bulk_create(deliveries)
 
 
-class Candidate(NamedTuple):
-    """A webhook that may get an event, with its data and the trace that it continues."""
+class Webhook(NamedTuple):
+    """The columns of a `Notification` that new deliveries depend on."""
 
     pk: int
     enabled: bool
-    # Those that the webhook chose.
     events: str
-    data: Any
+
+
+class Emission(NamedTuple):
+    """An event about a relayer, for the webhook of the relayer and for the channels for people."""
+
+    event: Event[Any]
+    webhook: Notification | Webhook | None
+    # Called only if the event was chosen.
+    data: Callable[[], Any]
     traceparent: str
 
 
-def create_each(event: Event[Data], candidates: Iterable[Candidate]) -> set[int]:
-    """Create the deliveries of one event with different data in one statement; return the keys of their webhooks."""
+def create_each(emissions: Sequence[Emission], max_per_channel: int | None = None) -> set[int]:
+    """Create the deliveries of events with one statement per kind of event; return the keys of their webhooks.
+
+    Channels for people get those of the first `max_per_channel` emissions, or all.
+    """
+    people = all_channels() if emissions else []
+    chosen: dict[Event[Any], list[tuple[Notification | Webhook, Any, str]]] = defaultdict(list)
+    for number, (event, webhook, data, traceparent) in enumerate(emissions):
+        own = [] if webhook is None else [webhook]
+        others = people if max_per_channel is None or number < max_per_channel else []
+        if targets := [target for target in (*own, *others) if is_chosen(target.events, event.name)]:
+            found = data()
+            chosen[event] += [(target, found, traceparent) for target in targets]
+    return {pk for event, each in chosen.items() for pk in _insert(event, each)}
+
+
+def _insert(event: Event[Any], each: Sequence[tuple[Notification | Webhook, Any, str]]) -> list[int]:
     now = database_now()
-    each = [candidate for candidate in candidates if is_chosen(candidate.events, event.name)]
-    queued = [candidate for candidate in each if candidate.enabled]
-    count_skipped(Counter(candidate.pk for candidate in each if not candidate.enabled))
+    count_skipped(Counter(target.pk for target, _, _ in each if not target.enabled))
+    queued = [(target.pk, data, traceparent) for target, data, traceparent in each if target.enabled]
     insert(
         Delivery,
         {
@@ -93,25 +106,13 @@ def create_each(event: Event[Data], candidates: Iterable[Candidate]) -> set[int]
         },
         {
             "identifier": [new_message_id() for _ in queued],
-            "notification": [candidate.pk for candidate in queued],
-            "body": [encode_body(event, candidate.data, now) for candidate in queued],
-            "subject": [event.subject(candidate.data) for candidate in queued],
-            "traceparent": [candidate.traceparent for candidate in queued],
+            "notification": [pk for pk, _, _ in queued],
+            "body": [encode_body(event, data, now) for _, data, _ in queued],
+            "subject": [event.subject(data) for _, data, _ in queued],
+            "traceparent": [traceparent for _, _, traceparent in queued],
         },
     )
-    return {candidate.pk for candidate in queued}
-
-
-def create_for_channels(event: Event[Data], each: Iterable[Data]) -> set[int]:
-    """Create the deliveries of a bulk action to the channels for people, at most MAX_PER_CHANNEL to each."""
-    chosen = channels(event.name)
-    if not chosen:
-        return set()
-    return {
-        delivery.notification_id
-        for data in islice(each, MAX_PER_CHANNEL)
-        for delivery in create_deliveries(event, chosen, data)
-    }
+    return [pk for pk, _, _ in queued]
 
 
 def current_request_id() -> str:
