@@ -127,7 +127,7 @@ RATE_LIMIT_SEND = env.rate("RATE_LIMIT_SEND", "1000/s")
 RATELIMIT_FAIL_OPEN = True
 
 # The function that finds tokens without a pepper for /ready, which cannot import `tokens`.
-PEPPER_PROBLEM = "tokens.peppers.problem_of_all"
+PEPPER_PROBLEM = "tokens.checks.problem_of_all"
 # The function that web processes call to report stopped workers.
 WORKER_CHECK = "notifications.worker_check.check"
 # The function that finds out whether a token may no longer run its jobs: then they stop.

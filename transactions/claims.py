@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.db import transaction
 
 from relayer_service.background.tasks import push
+from transactions.lanes.wake import wake_lane
 from transactions.models import IS_PENDING, Lane, Transaction
 from transactions.settlement import adoption
-from transactions.tasks import wake_lane
 
 
 def link_request(row: Transaction, found: Transaction, reason: str) -> bool:

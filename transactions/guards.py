@@ -56,7 +56,7 @@ class LaneGuard(Guard):
             # The next transaction is sent through the lane of the account that the relayer has by then.
             changes["relayer"] = None
         Lane.objects.filter(pk__in=keys).update(**changes)
-        from transactions.tasks import wake_lane  # imports the engine, which web processes do not need before
+        from transactions.lanes.wake import wake_lane  # imports the engine, which web processes do not need before
 
         open_rows = Transaction.objects.filter(IS_OPEN, lane__in=keys)
         for key in open_rows.order_by("lane").values_list("lane", flat=True).distinct():

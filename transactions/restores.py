@@ -14,6 +14,7 @@ from relayer_service.storage.selections import Selection
 from relayer_service.storage.ttl_cache import TTLCache
 from transactions import witness
 from transactions.models import Lane
+from transactions.settlement.holds import doubt_lanes
 
 logger = logging.getLogger(__name__)
 
@@ -49,8 +50,6 @@ def _hold_if_behind(lanes: QuerySet[Lane]) -> bool:
     behind = [pk for pk, name, generation in current if found.get(name, 0) > generation]
     if not behind:
         return False
-    from transactions.holding import doubt_lanes  # imports the engine, which imports this
-
     logger.critical("All lanes are held: %s", RESTORED)
     with acting_as(ActorKind.WORKER, "witness"):
         doubt_lanes(Selection.from_queryset(Lane.objects.all()), RESTORED)

@@ -7,7 +7,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.storage.selections import Selection
 from transactions.chosen_lanes import add_relayer_option, chosen_lanes
-from transactions.holding import doubt_lanes, hold_lanes
+from transactions.holding import hold_lanes
+from transactions.settlement.holds import doubt_lanes
 
 RESTORED = "The database was restored from a backup."
 
