@@ -32,8 +32,7 @@ def emit_each(emissions: Sequence[Emission]) -> None:
 
 def emit_to_all(event: Event[Data], data: Data) -> None:
     """Emit an event about the service to the webhooks that chose it."""
-    created = create_deliveries(event, working_targets(event.name)[:MAX_ALERTED], data)
-    wake(delivery.notification_id for delivery in created)
+    wake(create_deliveries(event, working_targets(event.name)[:MAX_ALERTED], data))
 
 
 def send_test_event(notification: Notification) -> Delivery | None:
@@ -42,8 +41,9 @@ def send_test_event(notification: Notification) -> Delivery | None:
         return None
     with transaction.atomic():
         data = NotificationData(notification_id=notification.identifier)
-        (sent,) = create_deliveries(NOTIFICATION_TEST, [notification], data)
-        wake([notification.pk])
+        created = create_deliveries(NOTIFICATION_TEST, [notification], data)
+        wake(created)
+        sent = notification.deliveries.get(identifier=created[notification.pk])
         text = f"Sent a test event, {sent}."
         gone = Notification.objects.filter(pk=notification.pk, gone_at__isnull=False)
         if gone.update(gone_at=None):

@@ -35,10 +35,7 @@ class Answers:
         self._chain_ids: dict[str, int | str] = {}
 
     def address(self, signer: Signer) -> tuple[str, str]:
-        """Return the signer's address and "", or the last verified one and a warning.
-
-        `read_address` is called again when the signer's config has changed.
-        """
+        """Return the address as `read_address` does, with a warning; again when the signer's config has changed."""
         key = (signer.identifier, signer.config_version)
         if key not in self._addresses:
             self._addresses[key] = signer, read_address(signer)

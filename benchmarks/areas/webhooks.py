@@ -115,9 +115,9 @@ def emit_to(target: Any) -> str:
     from notifications.emitting import wake
     from notifications.events import NOTIFICATION_TEST
 
-    (delivery,) = create_deliveries(NOTIFICATION_TEST, [target], {"notification_id": target.identifier})
-    wake([target.pk])
-    return delivery.identifier
+    created = create_deliveries(NOTIFICATION_TEST, [target], {"notification_id": target.identifier})
+    wake(created)
+    return created[target.pk]
 
 
 def clear() -> None:

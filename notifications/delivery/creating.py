@@ -29,30 +29,10 @@ def all_channels() -> QuerySet[Notification]:
     return Notification.objects.exclude(type=Notification.Type.WEBHOOK).order_by("sequence")
 
 
-def create_deliveries(event: Event[Data], notifications: Iterable[Notification], data: Data) -> list[Delivery]:
-    """Create the deliveries of one event to those of several webhooks that chose it.
-
-    For disabled ones it is skipped and counted.
-    """
-    now = database_now()
-    due_at, body = next_attempt(settings.WEBHOOK_SCHEDULE, 0, now), encode_body(event, data, now)
+def create_deliveries(event: Event[Data], notifications: Iterable[Notification], data: Data) -> dict[int, str]:
+    """Create the deliveries of one event to those of several webhooks that chose it; return their IDs by webhook."""
     chosen = [notification for notification in notifications if is_chosen(notification.events, event.name)]
-    count_skipped({notification.pk: 1 for notification in chosen if not notification.enabled})
-    deliveries = [
-        Delivery(
-            notification=notification,
-            event=event.name,
-            subject=event.subject(data),
-            request_id=current_request_id(),
-            traceparent=tracing.traceparent.get(),
-            body=body,
-            created_at=now,
-            due_at=due_at,
-        )
-        for notification in chosen
-        if notification.enabled
-    ]
-    return Delivery.objects.bulk_create(deliveries)
+    return _insert(event, [(notification, data, tracing.traceparent.get()) for notification in chosen])
 
 
 class Webhook(NamedTuple):
@@ -89,10 +69,14 @@ def create_each(emissions: Sequence[Emission], max_per_channel: int | None = Non
     return {pk for event, each in chosen.items() for pk in _insert(event, each)}
 
 
-def _insert(event: Event[Any], each: Sequence[tuple[Notification | Webhook, Any, str]]) -> list[int]:
+def _insert(event: Event[Any], each: Sequence[tuple[Notification | Webhook, Any, str]]) -> dict[int, str]:
+    """Insert the deliveries of one event in one statement; for disabled webhooks, it is skipped and counted."""
+    if not each:
+        return {}
     now = database_now()
     count_skipped(Counter(target.pk for target, _, _ in each if not target.enabled))
     queued = [(target.pk, data, traceparent) for target, data, traceparent in each if target.enabled]
+    identifiers = [new_message_id() for _ in queued]
     insert(
         Delivery,
         {
@@ -105,14 +89,14 @@ def _insert(event: Event[Any], each: Sequence[tuple[Notification | Webhook, Any,
             "due_at": next_attempt(settings.WEBHOOK_SCHEDULE, 0, now),
         },
         {
-            "identifier": [new_message_id() for _ in queued],
+            "identifier": identifiers,
             "notification": [pk for pk, _, _ in queued],
             "body": [encode_body(event, data, now) for _, data, _ in queued],
             "subject": [event.subject(data) for _, data, _ in queued],
             "traceparent": [traceparent for _, _, traceparent in queued],
         },
     )
-    return [pk for pk, _, _ in queued]
+    return {pk: identifier for (pk, _, _), identifier in zip(queued, identifiers, strict=True)}
 
 
 def current_request_id() -> str:

@@ -56,9 +56,9 @@ def create_notification(**kwargs: Any) -> Notification:
 def emit_test(notification: Notification) -> Delivery:
     """Return a delivery to an enabled target."""
     data = NotificationData(notification_id=notification.identifier)
-    (delivery,) = create_deliveries(NOTIFICATION_TEST, [notification], data)
-    wake([notification.pk])
-    return delivery
+    created = create_deliveries(NOTIFICATION_TEST, [notification], data)
+    wake(created)
+    return notification.deliveries.get(identifier=created[notification.pk])
 
 
 def outcome(delivery: Delivery, response_code: int | None = 200, **kwargs: Any) -> attempts.Outcome:

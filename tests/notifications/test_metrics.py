@@ -46,7 +46,7 @@ def test_targets_and_deliveries_are_counted(clock: Clock) -> None:
     Notification.objects.filter(identifier="gone").update(gone_at=NOON)
     Notification.objects.filter(identifier="disabled").update(enabled=False)
     disabled = Notification.objects.get(identifier="disabled")
-    assert create_deliveries(NOTIFICATION_TEST, [disabled], NotificationData(notification_id="disabled")) == []
+    assert create_deliveries(NOTIFICATION_TEST, [disabled], NotificationData(notification_id="disabled")) == {}
     finished = targets["ok"].deliveries.order_by("id")
     # One is on its way until later, one was given up today, and one two days ago.
     finished.filter(pk=finished[0].pk).update(due_at=NOON + timedelta(seconds=5))
