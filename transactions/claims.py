@@ -10,11 +10,6 @@ from transactions.models import IS_PENDING, Lane, Transaction
 from transactions.settlement import adoption
 
 
-def link_request(row: Transaction, found: Transaction, reason: str) -> bool:
-    """Decide that a request is this transaction on the chain; return False if that is no longer possible."""
-    return adoption.link(row, found, reason)
-
-
 def send_request(row: Transaction, reason: str) -> bool:
     """Decide that a request is a new one, and have its lane send it; return False if it was decided already."""
     with transaction.atomic():
