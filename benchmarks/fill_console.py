@@ -19,7 +19,7 @@ TRANSACTIONS_PER_RELAYER = 2
 # The relayer and the lane of a tenth of the transactions, and of the calls of a month.
 BUSY = 250
 DAYS = 31
-HOURS, MINUTES = DAYS * 24, DAYS * 24 * 60
+HOURS = DAYS * 24
 SLOTS = 12
 NODES = 150
 ACCOUNTS = 200
@@ -159,23 +159,23 @@ INSERT INTO transactions_topup (
 {numbers}
 SELECT n, 'blocked', 'Relayer 250 has no coins.', '1000', '1', 1, ago(n), 0, ago(-60) FROM numbers WHERE n % 50 = 1
 """
-CALLS = """
-INSERT INTO rpc_callcount (
-  relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds, up_to_50_ms, up_to_100_ms
-)
-{numbers}
-SELECT {busy}, ago(n * 60), 'feeEstimate', 'ok', 9, 500, 90, 5, 4 FROM numbers
-UNION ALL
-SELECT {busy}, ago(n * 60), 'feeEstimate', '-32010', 2, 100, 90, 1, 1 FROM numbers WHERE n % 5 = 0
+COUNTED = """
+  kind, subject, start, method, outcome, calls, slowest_milliseconds, last_at, last_fault, up_to_5_ms, up_to_10_ms,
+  up_to_25_ms, up_to_50_ms, up_to_100_ms, up_to_250_ms, up_to_500_ms, up_to_1000_ms, up_to_2500_ms, up_to_5000_ms,
+  above_5000_ms
 """
-CALL_HOURS = """
-INSERT INTO rpc_callhour (
-  hour, outcome, calls, milliseconds, slowest_milliseconds, up_to_50_ms, up_to_100_ms
-)
-{numbers}
-SELECT ago(n * 3600), 'ok', 900, 50000, 90, 500, 400 FROM numbers
+CALLS = f"""
+INSERT INTO relayer_service_callcount ({COUNTED})
+{{numbers}}
+SELECT 'relayer', '{BUSY}', ago(n * 3600), 'feeEstimate', 'ok', 540, 90, ago(0), '',
+       0, 0, 0, 300, 240, 0, 0, 0, 0, 0, 0 FROM numbers
 UNION ALL
-SELECT ago(n * 3600), '-32010', 20, 1000, 90, 10, 10 FROM numbers
+SELECT 'relayer', '{BUSY}', ago(n * 3600), 'feeEstimate', '-32010', 24, 90, ago(0), '',
+       0, 0, 0, 12, 12, 0, 0, 0, 0, 0, 0 FROM numbers
+UNION ALL
+SELECT 'relayers', '', ago(n * 3600), '', 'ok', 900, 90, ago(0), '', 0, 0, 0, 500, 400, 0, 0, 0, 0, 0, 0 FROM numbers
+UNION ALL
+SELECT 'relayers', '', ago(n * 3600), '', '-32010', 20, 90, ago(0), '', 0, 0, 0, 10, 10, 0, 0, 0, 0, 0, 0 FROM numbers
 """
 DELIVERY_HOURS = """
 INSERT INTO notifications_deliveryhour (hour, state, deliveries, counted_at)
@@ -184,12 +184,11 @@ SELECT ago(n * 3600), 'delivered', 900, ago(0) FROM numbers
 UNION ALL
 SELECT ago(n * 3600), 'failed', 9, ago(0) FROM numbers
 """
-NODE_CALLS = """
-INSERT INTO relayers_nodecalls (
-  node, slot, calls, failed, slowest_milliseconds, up_to_50_ms, up_to_100_ms, head, head_at, answered_at, last_fault
-)
-{numbers}
-SELECT '0000000000000' || (100 + n % {nodes}), ago(n / {nodes} * 600), 600, 1, 90, 500, 99, n, ago(0), ago(0), ''
+NODE_CALLS = f"""
+INSERT INTO relayer_service_callcount ({COUNTED}, head, head_at)
+{{numbers}}
+SELECT 'node', '0000000000000' || (100 + n % {NODES}), ago(n / {NODES} * 600), '', 'ok', 600, 90, ago(0), '',
+       0, 0, 0, 500, 99, 0, 0, 0, 0, 0, 0, n, ago(0)
 FROM numbers
 """
 USERS = """
@@ -206,8 +205,7 @@ SELECT n + 1000, (SELECT min(id) FROM auth_group) FROM numbers
 """
 # Each is inserted so many times; {bytes} is a type of the engine.
 FIXED = {
-    CALLS: MINUTES,
-    CALL_HOURS: HOURS,
+    CALLS: HOURS,
     DELIVERY_HOURS: HOURS,
     NODE_CALLS: NODES * SLOTS,
     USERS: ACCOUNTS,

@@ -16,6 +16,8 @@ AUTHORIZATION_GAS = 25_000
 TOKENS_OF_A_BYTE = 4
 FLOOR_GAS_OF_A_TOKEN = 10
 MAX_UINT64, MAX_UINT256 = 2**64 - 1, 2**256 - 1
+# More than all other fields of a signed transfer, call or creation take.
+MAX_ENVELOPE_BYTES = 256
 
 
 def check(transaction: Transaction, network: Network) -> None:
@@ -32,7 +34,9 @@ def check(transaction: Transaction, network: Network) -> None:
 
 def check_size(transaction: Transaction, network: Network) -> None:
     """Raise `NotATransaction` if nodes of the network may refuse the signed transaction for its size."""
-    excess = 0 if network.max_tx_bytes is None else maximum_bytes(transaction) - network.max_tx_bytes
+    if network.max_tx_bytes is None or len(transaction.data) + MAX_ENVELOPE_BYTES <= network.max_tx_bytes:
+        return
+    excess = maximum_bytes(transaction) - network.max_tx_bytes
     if excess > 0:
         limit = f"the maximum of {network.max_tx_bytes} bytes of a signed transaction on {network.name}"
         raise NotATransaction(f"it is up to {excess} bytes above {limit}: shorten its data")

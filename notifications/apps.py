@@ -11,9 +11,9 @@ class NotificationsConfig(AppConfig):
             "notifications.panels.LastDeliveries",
         ]
     }
-    attention_subjects = {30: "notifications.attention.webhooks"}
+    attention_subjects = {30: "notifications.overview.attention"}
     getting_started_steps = {
-        30: "notifications.getting_started.webhook",
-        40: "notifications.getting_started.event",
+        30: "notifications.overview.webhook_step",
+        40: "notifications.overview.event_step",
     }
-    dashboard_cards = {20: "notifications.dashboard.webhooks", 40: "notifications.dashboard.deliveries"}
+    dashboard_cards = {20: "notifications.overview.webhooks_card", 40: "notifications.overview.deliveries_card"}

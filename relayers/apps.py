@@ -18,9 +18,9 @@ class RelayersConfig(AppConfig):
             "relayers.panels.TimeLine",
         ]
     }
-    attention_subjects = {20: "relayers.attention.relayers"}
-    dashboard_cards = {10: "relayers.dashboard.relayers"}
-    getting_started_steps = {20: "relayers.getting_started.relayer"}
+    attention_subjects = {20: "relayers.overview.attention"}
+    dashboard_cards = {10: "relayers.overview.card"}
+    getting_started_steps = {20: "relayers.overview.step"}
 
     def ready(self) -> None:
         from relayers import node_statistics

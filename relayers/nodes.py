@@ -16,10 +16,11 @@ from chain.networks import networks
 from chain.node_calls import node_key
 from relayer_service.background.pools import map_threads
 from relayer_service.net.addresses import mask
-from relayer_service.storage import latencies
+from relayer_service.observability import call_counts
+from relayer_service.observability.call_counts import NODE, Tally
 from relayers.models import MASKED_COLUMNS, PRIVATE, UNKNOWN_NODES, Relayer
-from relayers.node_models import NodeCalls, NodeOutage
-from relayers.node_statistics import slot_of
+from relayers.node_models import NodeOutage
+from relayers.node_statistics import FAILED, slot_of
 
 # Sets of custom nodes that are shown and checked, those of the most relayers first.
 MAX_SETS = 100
@@ -99,38 +100,18 @@ def shared_nodes(network: str, is_private: bool, count: int) -> Iterator[Node]:
 class Statistics:
     """The calls to a node in the last hour."""
 
-    calls: int = 0
-    failed: int = 0
-    slowest: int = 0
-    durations: list[int] = field(default_factory=lambda: [0] * len(latencies.COLUMNS))
-    head: int | None = None
-    head_at: datetime | None = None
-    answered_at: datetime | None = None
-    failed_at: datetime | None = None
-    last_fault: str = ""
+    answered: Tally = field(default_factory=Tally)
+    failed: Tally = field(default_factory=Tally)
 
-    def add(self, row: NodeCalls) -> None:
-        """Add ten minutes, the oldest first."""
-        self.calls += row.calls
-        self.failed += row.failed
-        self.slowest = max(self.slowest, row.slowest_milliseconds)
-        self.durations = [
-            own + (getattr(row, name) or 0) for own, name in zip(self.durations, latencies.COLUMNS, strict=True)
-        ]
-        if row.head is not None and row.head != self.head:
-            # That of the same block stays: when it was first seen.
-            self.head, self.head_at = row.head, row.head_at
-        self.answered_at = row.answered_at or self.answered_at
-        if row.failed_at:
-            self.failed_at, self.last_fault = row.failed_at, row.last_fault
+    @property
+    def total(self) -> Tally:
+        return Tally.total([self.answered, self.failed])
 
     @property
     def is_failing(self) -> bool:
         """Whether the last call failed."""
-        return self.failed_at is not None and (self.answered_at is None or self.answered_at < self.failed_at)
-
-    def percentile(self, share: float) -> int | None:
-        return latencies.percentile(share, self.durations, self.slowest)
+        failed, answered = self.failed.last_at, self.answered.last_at
+        return failed is not None and (answered is None or answered < failed)
 
 
 @dataclass(frozen=True)
@@ -146,8 +127,9 @@ class State:
 def read_state(keys: Iterable[str]) -> State:
     wanted, now = {*keys}, timezone.now()
     statistics: dict[str, Statistics] = defaultdict(Statistics)
-    for row in NodeCalls.objects.filter(node__in=wanted, slot__gte=slot_of(now - PERIOD)).order_by("slot"):
-        statistics[row.node].add(row)
+    for key, tally in call_counts.read(NODE, slot_of(now - PERIOD), subject__in=wanted):
+        found = statistics[key.subject]
+        (found.failed if key.outcome == FAILED else found.answered).add(tally)
     pauses = {key: datetime.fromtimestamp(until, UTC) for key, until in breakers.pauses(wanted).items()}
     outages = {row.node: row for row in NodeOutage.objects.filter(until__gt=now)}
     return State(dict(statistics), pauses, outages)

@@ -152,6 +152,7 @@ def put_back(node: Node, reason: str) -> bool:
 def shown(request: HttpRequest, node: Node, state: State) -> dict[str, Any]:
     """Return the cells and buttons of a node."""
     found, outage = state.statistics.get(node.key, Statistics()), state.outages.get(node.key)
+    total = found.total
     may_check = request.user.has_perm(CHECK) and not node.is_private
     back = "put_back" if outage else "take_out"
     return {
@@ -159,11 +160,11 @@ def shown(request: HttpRequest, node: Node, state: State) -> dict[str, Any]:
         "kind": " ".join(["private"] * node.is_private + ["custom"] * (node.example is not None)),
         "labels": [*labels(node, found), *held_back(node, state)],
         "detail": detail(found, outage),
-        "p50": latency(found, 0.5),
-        "p95": latency(found, 0.95),
-        "errors": f"{found.failed / found.calls:.1%} of {found.calls:,}" if found.calls else "-",
-        "head": f"{age(found):,} s" if found.head_at else "-",
-        "head_number": found.head,
+        "p50": total.latency(0.5),
+        "p95": total.latency(),
+        "errors": f"{found.failed.calls / total.calls:.1%} of {total.calls:,}" if total.calls else "-",
+        "head": f"{age(found):,} s" if found.answered.head_at else "-",
+        "head_number": found.answered.head,
         "relayers": f"{node.relayers:,}",
         "relayers_url": f"{reverse('admin:relayers_relayer_changelist')}?{urlencode({'network': node.network})}",
         "check_url": reverse(f"{PAGE}_check", args=[node.key]) if may_check else "",
@@ -175,11 +176,11 @@ def shown(request: HttpRequest, node: Node, state: State) -> dict[str, Any]:
 def labels(node: Node, found: Statistics) -> list[str]:
     known = networks().get(node.network)
     max_age = known.max_head_age_seconds if known else None
-    if not found.calls:
+    if not found.total.calls:
         return [label("no calls yet", "default")]
     if found.is_failing:
         return [label("failing", "danger")]
-    if max_age is not None and found.head_at and age(found) > max_age:
+    if max_age is not None and found.answered.head_at and age(found) > max_age:
         return [label("behind", "danger")]
     return [label("ok", "success")]
 
@@ -192,16 +193,13 @@ def held_back(node: Node, state: State) -> list[str]:
 
 def detail(found: Statistics, outage: NodeOutage | None) -> str:
     texts = [f"{outage.by}: {outage.reason}"] if outage else []
-    if found.last_fault and found.is_failing:
-        answered = f"last answer {ago(found.answered_at)}" if found.answered_at else "no answer in the last hour"
-        texts = [f"Last error: {found.last_fault}", answered, *texts]
+    if found.is_failing:
+        answered_at = found.answered.last_at
+        answered = f"last answer {ago(answered_at)}" if answered_at else "no answer in the last hour"
+        texts = [f"Last error: {found.failed.last_fault}", answered, *texts]
     return "; ".join(texts)
 
 
 def age(found: Statistics) -> int:
-    return max(0, round((timezone.now() - found.head_at).total_seconds())) if found.head_at else 0
-
-
-def latency(found: Statistics, share: float) -> str:
-    milliseconds = found.percentile(share)
-    return "-" if milliseconds is None else f"{milliseconds:,} ms"
+    head_at = found.answered.head_at
+    return max(0, round((timezone.now() - head_at).total_seconds())) if head_at else 0

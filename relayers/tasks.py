@@ -4,10 +4,11 @@ from django.db import transaction
 
 from relayer_service.background.tasks import periodic, push, task
 from relayer_service.jobs.kinds import JobKind, Result
+from relayer_service.observability import call_counts
 from relayer_service.storage.clock import DatabaseNow
-from relayers import health, nodes
+from relayers import health, node_statistics, nodes
 from relayers.models import RelayerHealth
-from relayers.node_models import NodeCalls, NodeOutage
+from relayers.node_models import NodeOutage
 
 
 @periodic(seconds=2)
@@ -28,7 +29,7 @@ def check_nodes() -> None:
 
 @periodic(seconds=10 * 60)
 def prune_node_statistics() -> None:
-    NodeCalls.objects.filter(slot__lt=DatabaseNow() - NodeCalls.RETENTION).delete()
+    call_counts.prune([call_counts.NODE], node_statistics.RETENTION)
     NodeOutage.objects.filter(until__lt=DatabaseNow()).delete()
 
 

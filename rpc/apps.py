@@ -8,5 +8,5 @@ class RpcConfig(AppConfig):
         "relayers.Relayer": ["rpc.try_it.TryIt", "rpc.panels.Calls"],
         "rpc.FeeToken": ["rpc.panels.Price"],
     }
-    attention_subjects = {40: "rpc.attention.fee_tokens"}
-    dashboard_cards = {30: "rpc.dashboard.fee_tokens", 50: "rpc.dashboard.calls"}
+    attention_subjects = {40: "rpc.overview.attention"}
+    dashboard_cards = {30: "rpc.overview.fee_tokens_card", 50: "rpc.overview.calls_card"}

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import faults
+from relayer_service.observability.call_counts import OK
 from rpc import counters, errors
 from rpc.methods import find_method
 from rpc.methods.base import Method
@@ -16,7 +17,6 @@ logger = logging.getLogger(__name__)
 
 # All unknown methods share one count, as callers can send any name.
 UNKNOWN = "unknown"
-OK = "ok"
 
 
 def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, Any]:

@@ -1,20 +1,12 @@
 from relayer_service.background.tasks import periodic, task
-from relayer_service.storage.clock import DatabaseNow
-from rpc import price_checks
-from rpc.models import CallCount, CallHour, FeeToken
-
-# Rows per statement: a long one would block the counters.
-BATCH_SIZE = 5_000
+from relayer_service.observability import call_counts
+from rpc import counters, price_checks
+from rpc.models import FeeToken
 
 
 @periodic(seconds=60 * 60)
 def prune_call_counts() -> None:
-    oldest = DatabaseNow() - CallCount.RETENTION
-    CallHour.objects.filter(hour__lt=oldest).delete()
-    old = CallCount.objects.filter(minute__lt=oldest).order_by("minute")
-    deleted = BATCH_SIZE
-    while deleted == BATCH_SIZE:
-        deleted, _ = CallCount.objects.filter(pk__in=old.values("pk")[:BATCH_SIZE]).delete()
+    call_counts.prune([call_counts.RELAYER, call_counts.ALL_RELAYERS], counters.RETENTION)
 
 
 @periodic(seconds=60)

@@ -3,4 +3,4 @@ from django.apps import AppConfig
 
 class SignersConfig(AppConfig):
     name = "signers"
-    getting_started_steps = {10: "signers.getting_started.signer"}
+    getting_started_steps = {10: "signers.overview.step"}

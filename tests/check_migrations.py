@@ -33,6 +33,7 @@ LARGE_TABLES = {
     ("relayers", "relayer"),
     ("relayers", "relayerhealth"),
     ("relayer_service", "auditentry"),
+    ("relayer_service", "callcount"),
     ("relayer_service", "idempotentrequest"),
     ("rpc", "callcount"),
     ("transactions", "lane"),

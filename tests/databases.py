@@ -114,7 +114,10 @@ def fill(apps: Any, alias: str) -> None:
         apps.get_model("relayers.RelayerHealth")._base_manager.using(alias).update(due_at=MOMENT)
     token = create("rpc.FeeToken", network="sepolia", symbol="USDC", address=ADDRESS, created_at=MOMENT)
     create("rpc.PriceSource", token=token, kind="fixed", rate_text="3000.5", rate_set_at=MOMENT, max_age_seconds=60)
-    create("rpc.CallCount", relayer=relayer, minute=MOMENT, method="feeEstimate", outcome="ok", calls=3)
+    if "callcount" in apps.all_models["rpc"]:
+        create("rpc.CallCount", relayer=relayer, minute=MOMENT, method="feeEstimate", outcome="ok", calls=3)
+    else:
+        create("relayer_service.CallCount", kind="relayer", subject="1", start=MOMENT, outcome="ok", calls=3)
 
 
 def rows(apps: Any, alias: str) -> dict[str, list[dict[str, Any]]]:

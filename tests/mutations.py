@@ -266,9 +266,9 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     33: Mutation(
         "A count of calls replaces the one that was written before it.",
-        "rpc/counters.py",
-        "calls = stored.calls + excluded.calls",
-        "calls = excluded.calls",
+        "relayer_service/observability/call_counts.py",
+        "{name} = stored.{name} + excluded.{name}",
+        "{name} = excluded.{name}",
         ("tests/rpc/test_counters.py",),
     ),
     34: Mutation(

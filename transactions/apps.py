@@ -14,9 +14,9 @@ class TransactionsConfig(AppConfig):
             "transactions.gas_panel.RelayerGas",
         ],
     }
-    attention_subjects = {25: "transactions.attention.transactions"}
-    dashboard_cards = {15: "transactions.dashboard.transactions"}
-    getting_started_steps = {60: "transactions.getting_started.first_transaction"}
+    attention_subjects = {25: "transactions.overview.attention"}
+    dashboard_cards = {15: "transactions.overview.card"}
+    getting_started_steps = {60: "transactions.overview.step"}
 
     def ready(self) -> None:
         from transactions import checks  # noqa: F401  # registers the checks

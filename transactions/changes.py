@@ -104,7 +104,8 @@ class Changes:
         self.now: datetime = next((row.now for row in rows if hasattr(row, "now")), None) or database_now()
         self._columns: dict[int, set[str]] = defaultdict(set)
         self._rows: dict[int, Transaction] = {}
-        self._lines: list[StatusChange] = []
+        # Timeline entries: the values of `LINE_COLUMNS`.
+        self._lines: list[tuple[Any, ...]] = []
         self._events: list[tuple[TransactionEvent[Any], Transaction]] = []
         self._observations: list[metrics.StatusObservation] = []
         # Rows that count otherwise on spending limits than before.
@@ -142,18 +143,8 @@ class Changes:
             columns |= {"finished_at": self.now, "requested_action": ""}
             columns["unsuccessful"] = status if status in UNSUCCESSFUL else None
         self.update(row, status=status, status_reason=reason, **columns)
-        self._lines.append(
-            StatusChange(
-                transaction=row,
-                version=row.version,
-                from_status=before,
-                to_status=status,
-                at=self.now,
-                reason=reason,
-                attempt=attempt,
-                block_number=row.block_number,
-            )
-        )
+        attempt_id = attempt.pk if attempt else None
+        self._lines.append((row.pk, row.version, before, status, self.now, reason, attempt_id, row.block_number))
         if chosen := event or BY_STATUS.get(status):
             self._events.append((chosen, row))
         log_change(row, before, cause, reason, attempt)
@@ -174,7 +165,8 @@ class Changes:
             groups[frozenset(self._columns[pk])].append(row)
         for columns, rows in groups.items():
             update_each(rows, columns)
-        insert(StatusChange, {}, {name: [getattr(line, name) for line in self._lines] for name in LINE_COLUMNS})
+        if self._lines:
+            insert(StatusChange, {}, dict(zip(LINE_COLUMNS, zip(*self._lines, strict=True), strict=True)))
         settle(self._settled, self.now)
         self._emit()
         observations = [*self._observations]

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from transactions.models import IN_FLIGHT, NOOPS, OPEN, Attempt, Status, Transaction
 
@@ -118,11 +117,19 @@ class InvalidTransition(Exception):
     """A status change that is not in the table, or whose guard does not hold: a mistake of the caller."""
 
 
+class _After:
+    """A row as it is with the columns that are written."""
+
+    def __init__(self, row: Transaction, columns: Mapping[str, Any]) -> None:
+        self._row, self._columns = row, columns
+
+    def __getattr__(self, name: str) -> Any:
+        return self._columns[name] if name in self._columns else getattr(self._row, name)
+
+
 def target(row: Transaction, cause: Cause, columns: Mapping[str, Any], now: datetime) -> Status:
     """Return the status that a cause moves a row to, with the columns that are written; raise `InvalidTransition`."""
-    found, after = _TABLE.get((Status(row.status), row.requested_action, cause)), copy(row)
-    for name, value in columns.items():
-        setattr(after, name, value)
-    if found is None or not found.guard.holds(after, now):
+    found = _TABLE.get((Status(row.status), row.requested_action, cause))
+    if found is None or not found.guard.holds(cast("Transaction", _After(row, columns)), now):
         raise InvalidTransition(f"{row.identifier} is {row.status} ({row.requested_action}), and {cause}")
     return found.to

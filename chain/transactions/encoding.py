@@ -83,7 +83,7 @@ class Draft:
             "accessList": [],
         }
         items = [sedes.serialize(values[name]) for name, sedes in FIELDS[kind].items()]
-        return (bytes([kind]) if kind else b"") + bytes(rlp.encode([*items, *signature]))
+        return (bytes([kind]) if kind else b"") + bytes(rlp.encode([*items, *signature], infer_serializer=False))
 
 
 def transaction_hash(raw: bytes) -> str:

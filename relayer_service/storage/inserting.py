@@ -37,32 +37,39 @@ def insert(
 
     Return these columns of the new rows, which only PostgreSQL does.
     """
-    fields: dict[str, Any] = {name: model._meta.get_field(name) for name in (*same, *each)}
-    constants = [fields[name].get_db_prep_save(value, connection) for name, value in same.items()]
-    columns = [[fields[name].get_db_prep_save(value, connection) for value in values] for name, values in each.items()]
-    if not columns[0]:
+    if not next(iter(each.values())):
         return []
-    quote = connection.ops.quote_name
-    names = ", ".join(quote(field.column) for field in fields.values())
-    into = f"INSERT INTO {quote(model._meta.db_table)} ({names})"
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            # One statement for all rows, with an array for each column.
-            types = {name: field.target_field if field.is_relation else field for name, field in fields.items()}
-            kinds = [field.rel_db_type(connection) for field in types.values()]
-            arrays = ", ".join(f"%s::{kind}[]" for kind in kinds[len(same) :])
-            aliases = [f"value_{number}" for number in range(len(each))]
-            values = ", ".join([*(f"%s::{kind}" for kind in kinds[: len(same)]), *aliases])
-            rows = f"SELECT {values} FROM unnest({arrays}) AS rows ({', '.join(aliases)})"  # noqa: S608  # names alone
-            cursor.execute(f"{into} {rows}{_returning(returning)}", [*constants, *columns])
+    # Not the proxy, which looks the connection up again with each attribute that a field reads.
+    default = connections[DEFAULT_DB_ALIAS]
+    statement, fields = _compile(default.vendor, model, tuple(same), tuple(each), tuple(returning))
+    constants = [fields[name].get_db_prep_save(value, default) for name, value in same.items()]
+    columns = [[fields[name].get_db_prep_save(value, default) for value in values] for name, values in each.items()]
+    with default.cursor() as cursor:
+        if default.vendor == "postgresql":
+            cursor.execute(statement, [*constants, *columns])
             return cursor.fetchall() if returning else []
-        marks = ", ".join(["%s"] * len(fields))
-        cursor.executemany(f"{into} VALUES ({marks})", list(zip(*map(repeat, constants), *columns, strict=False)))
+        cursor.executemany(statement, list(zip(*map(repeat, constants), *columns, strict=False)))
     return []
 
 
-def _returning(columns: Sequence[str]) -> str:
-    return f" RETURNING {', '.join(map(connection.ops.quote_name, columns))}" if columns else ""
+@cache
+def _compile(
+    vendor: str, model: type[Model], same: tuple[str, ...], each: tuple[str, ...], returning: tuple[str, ...]
+) -> tuple[str, dict[str, Any]]:
+    """Return the statement of `insert`, on PostgreSQL one for all rows with an array for each column, and fields."""
+    quote, fields = connection.ops.quote_name, {name: cast("Any", model._meta.get_field(name)) for name in same + each}
+    names = ", ".join(quote(field.column) for field in fields.values())
+    into = f"INSERT INTO {quote(model._meta.db_table)} ({names})"
+    if vendor != "postgresql":
+        return f"{into} VALUES ({', '.join(['%s'] * len(fields))})", fields
+    targets = [field.target_field if field.is_relation else field for field in fields.values()]
+    kinds = [field.rel_db_type(connection) for field in targets]
+    arrays = ", ".join(f"%s::{kind}[]" for kind in kinds[len(same) :])
+    aliases = [f"value_{number}" for number in range(len(each))]
+    values = ", ".join([*(f"%s::{kind}" for kind in kinds[: len(same)]), *aliases])
+    rows = f"SELECT {values} FROM unnest({arrays}) AS rows ({', '.join(aliases)})"  # noqa: S608  # names alone
+    columns = f" RETURNING {', '.join(map(quote, returning))}" if returning else ""
+    return f"{into} {rows}{columns}", fields
 
 
 class SqlFragment(NamedTuple):

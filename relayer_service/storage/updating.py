@@ -1,10 +1,13 @@
 """Updates of many rows, each with its own values, at a fraction of the cost of `bulk_update`."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from functools import cache
+from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Model
+
+STATEMENT = "UPDATE {table} SET {changes} FROM unnest({arrays}) AS new ({columns}) WHERE {table}.{key} = new.{key}"
 
 
 def update_each(rows: Sequence[Model], names: Iterable[str]) -> None:
@@ -13,30 +16,32 @@ def update_each(rows: Sequence[Model], names: Iterable[str]) -> None:
     PostgreSQL gets one statement with an array for each column. `bulk_update` would build, resolve and compile an
     expression for each value, which takes far longer than the statement itself.
     """
-    names = sorted(names)
     if not rows:
         return
-    model = type(rows[0])
+    model, names = type(rows[0]), tuple(sorted(names))
+    # Not the proxy, which looks the connection up again with each attribute that a field reads.
+    connection = connections[DEFAULT_DB_ALIAS]
     if connection.vendor != "postgresql":
         model._default_manager.bulk_update(rows, names)
         return
-    key = cast("Any", model._meta.pk)
-    fields: list[Any] = [key, *(model._meta.get_field(name) for name in names)]
-    kinds = [(field.target_field if field.is_relation else field).rel_db_type(connection) for field in fields]
-    quote = connection.ops.quote_name
-    table, columns = quote(model._meta.db_table), [quote(field.column) for field in fields]
-    statement = "UPDATE {table} SET {changes} FROM unnest({arrays}) AS new ({columns}) WHERE {table}.{key} = new.{key}"
-    # Not the proxy, which looks the connection up again with each attribute that a field reads.
-    default = connections[DEFAULT_DB_ALIAS]
-    values = [[field.get_db_prep_save(getattr(row, field.attname), default) for row in rows] for field in fields]
+    statement, fields = _compile(model, names)
+    values = [[field.get_db_prep_save(getattr(row, field.attname), connection) for row in rows] for field in fields]
     with connection.cursor() as cursor:
-        cursor.execute(
-            statement.format(
-                table=table,
-                changes=", ".join(f"{column} = new.{column}" for column in columns[1:]),
-                arrays=", ".join(f"%s::{kind}[]" for kind in kinds),
-                columns=", ".join(columns),
-                key=columns[0],
-            ),
-            values,
-        )
+        cursor.execute(statement, values)
+
+
+@cache
+def _compile(model: type[Model], names: tuple[str, ...]) -> tuple[str, list[Any]]:
+    """Return the statement that updates these fields, and the fields of its parameters."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    fields: list[Any] = [model._meta.pk, *(model._meta.get_field(name) for name in names)]
+    kinds = [(field.target_field if field.is_relation else field).rel_db_type(connection) for field in fields]
+    columns = [connection.ops.quote_name(field.column) for field in fields]
+    statement = STATEMENT.format(
+        table=connection.ops.quote_name(model._meta.db_table),
+        changes=", ".join(f"{column} = new.{column}" for column in columns[1:]),
+        arrays=", ".join(f"%s::{kind}[]" for kind in kinds),
+        columns=", ".join(columns),
+        key=columns[0],
+    )
+    return statement, fields

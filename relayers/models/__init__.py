@@ -15,7 +15,7 @@ from relayers.models.relayers import (
     find_relayer,
     validate_signing_kinds,
 )
-from relayers.node_models import NodeCalls, NodeOutage
+from relayers.node_models import NodeOutage
 
 __all__ = [
     "ACCOUNT_COLUMNS",
@@ -28,7 +28,6 @@ __all__ = [
     "PRIVATE",
     "PROBLEMS",
     "UNKNOWN_NODES",
-    "NodeCalls",
     "NodeOutage",
     "Relayer",
     "RelayerHealth",

@@ -23,11 +23,11 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from notifications.models import Delivery, DeliveryHour, Notification, SkippedEventCount
-from relayer_service.models import Acknowledgement, AuditEntry, EncryptionKey, Job, PeriodicRun, RowDelta
+from relayer_service.models import Acknowledgement, AuditEntry, CallCount, EncryptionKey, Job, PeriodicRun, RowDelta
 from relayer_service.roles import ROLES
 from relayers.models import Relayer
-from relayers.node_models import NodeCalls, NodeOutage
-from rpc.models import CallHour, FeeToken
+from relayers.node_models import NodeOutage
+from rpc.models import FeeToken
 from signers.models import Signer
 from spending.models import SpendingPolicy
 from tests import processes
@@ -56,7 +56,7 @@ PATIENCE = 60_000
 MODELS: list[type[Model]] = [
     *(Acknowledgement, AuditEntry, Job, Session, PeriodicRun, Item, FeeToken, Transaction, Lane, ChainWatch),
     *(Relayer, Signer, Delivery, Notification),
-    *(CallHour, NodeCalls, NodeOutage, DeliveryHour, SkippedEventCount, RowDelta, AccessToken, SpendingPolicy, User),
+    *(CallCount, NodeOutage, DeliveryHour, SkippedEventCount, RowDelta, AccessToken, SpendingPolicy, User),
 ]
 
 FOLDER = Path(__file__).parent

@@ -10,10 +10,10 @@ from playwright.sync_api import Page, expect
 from notifications.delivery import counts
 from notifications.models import Delivery, Notification
 from relayer_service.models import PeriodicRun
+from relayer_service.observability.call_counts import ALL_RELAYERS, CallCount
 from relayers import health
 from relayers.health import AccountReading
 from relayers.models import Relayer, RelayerHealth
-from rpc.models import CallHour
 from tests.browser.conftest import TakeScreenshot
 from tests.relayers import factories
 
@@ -43,8 +43,8 @@ def treasury(transactional_db: None) -> Relayer:
     for ago in range(24):
         hour = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=ago)
         for outcome, calls in (("ok", 400 + 37 * (ago % 7)), ("-32602", 20), ("-32000", 9 * (ago in {3, 4}))):
-            CallHour.objects.create(
-                hour=hour, outcome=outcome, calls=calls, milliseconds=calls * 60, slowest_milliseconds=300 + 20 * ago
+            CallCount.objects.create(
+                kind=ALL_RELAYERS, start=hour, outcome=outcome, calls=calls, slowest_milliseconds=300 + 20 * ago
             )
     checked(relayer, AccountReading(nonce=7, balance=ETHER))
     return relayer

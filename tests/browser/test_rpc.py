@@ -12,8 +12,9 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
+from relayer_service.observability.call_counts import RELAYER, CallCount
 from relayers.models import Relayer
-from rpc.models import CallCount, FeeToken, PriceSource
+from rpc.models import FeeToken, PriceSource
 from tests.browser.conftest import TakeScreenshot
 from tests.chain.answering_node import HEAD, node_answering, unsigned
 from tests.chain.faults import NodeServer
@@ -195,12 +196,12 @@ def add_calls(relayer: Relayer) -> None:
     """Some calls of the last day, more of them lately, and a few that failed."""
     now = timezone.now().replace(second=0, microsecond=0)
     for hours in range(24):
-        values = {"relayer": relayer, "minute": now - timedelta(hours=hours), "method": "feeEstimate"}
-        calls = 40 + 7 * ((hours * 5) % 11)
-        milliseconds = {"milliseconds": calls * (60 + hours % 5), "slowest_milliseconds": 110 + 9 * (hours % 7)}
-        CallCount.objects.create(**values, outcome="ok", calls=calls, **milliseconds)
+        start = now - timedelta(hours=hours)
+        values = {"kind": RELAYER, "subject": str(relayer.pk), "start": start, "method": "feeEstimate"}
+        calls, slowest = 40 + 7 * ((hours * 5) % 11), 110 + 9 * (hours % 7)
+        CallCount.objects.create(**values, outcome="ok", calls=calls, slowest_milliseconds=slowest)
         if hours % 6 == 2:
-            CallCount.objects.create(**values, outcome="-32003", calls=5, milliseconds=200, slowest_milliseconds=61)
+            CallCount.objects.create(**values, outcome="-32003", calls=5, slowest_milliseconds=61)
 
 
 def test_an_estimate_is_tried_on_the_page_of_a_relayer(

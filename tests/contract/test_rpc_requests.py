@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rpc.models import CallCount
+from relayer_service.observability.call_counts import CallCount
+from rpc import counters
 from tests.api import Api
 from tests.chain.fee_node import FeeNode
 from tests.contract import bodies
@@ -132,4 +133,5 @@ def test_a_query_changes_nothing(api: Api) -> None:
 def test_what_is_no_request_is_not_counted_as_a_call(api: Api) -> None:
     relayer()
     assert api.post(PATH, []).status == 400
+    counters.flush()
     assert not CallCount.objects.exists()

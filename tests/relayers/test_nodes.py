@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,10 +21,10 @@ from chain.errors import NodesUnreachable
 from chain.node_calls import node_key
 from relayer_service.audit.models import AuditEntry
 from relayer_service.net.addresses import mask
-from relayer_service.storage import latencies
+from relayer_service.observability.call_counts import DURATIONS, NODE, RELAYER, CallCount
 from relayers import health, node_statistics, tasks
 from relayers.models import UNKNOWN_NODES, Relayer
-from relayers.node_models import NodeCalls, NodeOutage
+from relayers.node_models import NodeOutage
 from relayers.node_statistics import slot_of
 from tests.chain import faults
 from tests.chain.faults import NodeServer
@@ -81,6 +81,10 @@ def path(url: str, view: str) -> str:
     return f"{PAGE}{node_key(url)}/{view}/"
 
 
+def add(key: str, slot: datetime, outcome: str = "ok", **values: Any) -> None:
+    CallCount.objects.create(kind=NODE, subject=key, start=slot, outcome=outcome, **values)
+
+
 def test_attempts_are_counted_without_a_query_and_written_together(
     node: NodeServer, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
@@ -94,15 +98,14 @@ def test_attempts_are_counted_without_a_query_and_written_together(
             node_statistics.pending.flush()
     nodes.status(node.url, CHAIN)
     node_statistics.pending.flush()
-    found = {row.node: row for row in NodeCalls.objects.all()}
-    good, bad = found.pop(node_key(node.url)), found.pop(node_key(dead))
+    found = {(row.subject, row.outcome): row for row in CallCount.objects.all()}
+    good, bad = found.pop((node_key(node.url), "ok")), found.pop((node_key(dead), "failed"))
     assert found == {}
-    assert (good.calls, good.failed, good.head, good.failed_at, good.last_fault) == (4, 0, 7, None, "")
+    assert (good.kind, good.calls, good.head, good.last_fault) == (NODE, 4, 7, "")
     assert good.head_at
     assert 25 <= (timezone.now() - good.head_at).total_seconds() < 600
-    assert sum(getattr(good, name) for name in latencies.COLUMNS) == 4
-    assert (bad.calls, bad.failed, bad.head, bad.answered_at) == (1, 1, None, None)
-    assert bad.last_fault == "connection failed"
+    assert sum(getattr(good, name) for name in DURATIONS) == 4
+    assert (bad.kind, bad.calls, bad.head, bad.last_fault) == (NODE, 1, None, "connection failed")
 
 
 def test_the_page_shows_what_the_last_hour_left_of_each_node(admin_client: Client, node: NodeServer) -> None:
@@ -110,13 +113,15 @@ def test_the_page_shows_what_the_last_hour_left_of_each_node(admin_client: Clien
     factories.relayer(identifier="default-1")
     relayer_on(node.url, "https://b.example.com/SECRET")
     relayer_on(node.url, identifier="relayer-2")
-    common = {"node": node_key(node.url), "slowest_milliseconds": 100, "head": 7, "answered_at": now}
+    key = node_key(node.url)
+    answered: dict[str, Any] = {"slowest_milliseconds": 100, "head": 7, "last_at": now}
     seen = now - timedelta(seconds=90)
-    NodeCalls.objects.create(slot=slot_of(now), calls=60, failed=0, up_to_100_ms=60, head_at=now, **common)
+    add(key, slot_of(now), calls=60, up_to_100_ms=60, head_at=now, **answered)
     past = slot_of(now - timedelta(minutes=50))
-    NodeCalls.objects.create(slot=past, calls=40, failed=10, up_to_50_ms=40, head_at=seen, **common)
+    add(key, past, calls=30, up_to_50_ms=30, head_at=seen, **answered)
+    add(key, past, "failed", calls=10, up_to_50_ms=10, last_at=seen)
     # Too long ago.
-    NodeCalls.objects.create(slot=now - timedelta(hours=2), calls=1000, failed=1000, **common)
+    add(key, now - timedelta(hours=2), "failed", calls=1000, last_at=now)
     ours, *others = rows(admin_client)
     age = int(ours.pop(5).removesuffix(" s"))
     assert 90 <= age < 600
@@ -136,7 +141,7 @@ def test_the_page_shows_failing_nodes_and_open_circuits(admin_client: Client, no
                 nodes.call([(dead, 1)], [BALANCE], CHAIN)
         node_statistics.pending.flush()
         found = rows(admin_client)
-        NodeCalls.objects.update(answered_at=timezone.now() - timedelta(minutes=5, seconds=1))
+        add(node_key(dead), slot_of(timezone.now()), last_at=timezone.now() - timedelta(minutes=5, seconds=1))
         later = rows(admin_client)
     state = r"failing circuit open until \d\d:\d\d:\d\d Last error: connection failed; "
     assert re.fullmatch(f"{state}no answer in the last hour", found[0][1])
@@ -148,8 +153,8 @@ def test_a_node_whose_head_is_too_old_is_behind(admin_client: Client) -> None:
     factories.relayer()
     now = timezone.now()
     key = node_key("https://ethereum-sepolia-rpc.publicnode.com")
-    old = {"head": 7, "head_at": now - timedelta(seconds=400), "answered_at": now}
-    NodeCalls.objects.create(node=key, slot=slot_of(now), calls=1, up_to_5_ms=1, **old)
+    old: dict[str, Any] = {"head": 7, "head_at": now - timedelta(seconds=400), "last_at": now}
+    add(key, slot_of(now), calls=1, up_to_5_ms=1, **old)
     assert rows(admin_client)[0][1] == "behind"
 
 
@@ -210,12 +215,13 @@ def test_an_outage_ends_by_itself_and_is_pruned_with_old_statistics(node: NodeSe
     values = {"url": mask(node.url), "network": "my-chain", "by": "olga", "reason": "Why."}
     NodeOutage.objects.create(node=node_key(node.url), until=now - timedelta(seconds=1), **values)
     for hours in (1, 3):
-        NodeCalls.objects.create(node="a", slot=now - timedelta(hours=hours), calls=hours)
+        add("a", now - timedelta(hours=hours), calls=hours)
+    CallCount.objects.create(kind=RELAYER, subject="1", start=now - timedelta(hours=3), outcome="ok", calls=9)
     node_statistics.read_outages()
     assert breakers.avoided([node.url]) == set()
     tasks.prune_node_statistics.call_local()
     assert not NodeOutage.objects.exists()
-    assert [row.calls for row in NodeCalls.objects.all()] == [1]
+    assert [row.calls for row in CallCount.objects.order_by("calls")] == [1, 9]
 
 
 def test_a_reason_is_required_to_take_a_node_out(admin_client: Client, node: NodeServer) -> None:
@@ -257,7 +263,7 @@ def test_many_nodes_take_as_many_queries_as_one(admin_client: Client) -> None:
         assert len(rows(admin_client)) == 1
     for number in range(20):
         relayer_on(f"https://a.example.com/{number}/key", identifier=f"more-{number}")
-        NodeCalls.objects.create(node=node_key(f"https://a.example.com/{number}/key"), slot=slot_of(timezone.now()))
+        add(node_key(f"https://a.example.com/{number}/key"), slot_of(timezone.now()))
     with CaptureQueriesContext(connection) as many:
         assert len(rows(admin_client)) == 21
     assert len(many) == len(few)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from datetime import timedelta
 from html import unescape
 
@@ -11,10 +12,9 @@ from django.template.loader import render_to_string
 from pytest_django import DjangoAssertNumQueries
 
 from relayer_service.admin.charts import RANGES, Period
-from relayer_service.storage import latencies
+from relayer_service.observability.call_counts import BOUNDS, DURATIONS, RELAYER, CallCount
 from relayers.models import Relayer
 from rpc import calls
-from rpc.models import CallCount
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayers import factories
 
@@ -25,35 +25,36 @@ LABELS = [f"{(13 + hour) % 24:02}:00" for hour in range(24)]
 
 
 def count(
-    relayer: Relayer, minutes_ago: int, numbers: tuple[int, int], method: str = "feeEstimate", outcome: str = "ok"
+    relayer: Relayer, hours_ago: int, numbers: tuple[int, int], method: str = "feeEstimate", outcome: str = "ok"
 ) -> None:
-    """Create the count of a minute before noon: calls, and the milliseconds of the slowest, which all took."""
+    """Create the count of an hour before noon: calls, and the milliseconds of the slowest, which all took."""
     number, slowest = numbers
     CallCount.objects.create(
-        relayer=relayer,
-        minute=NOON - timedelta(minutes=minutes_ago),
+        kind=RELAYER,
+        subject=str(relayer.pk),
+        start=NOON - timedelta(hours=hours_ago),
         method=method,
         outcome=outcome,
         calls=number,
         slowest_milliseconds=slowest,
-        **{latencies.COLUMNS[latencies.bucket(slowest)]: number},
+        **{DURATIONS[bisect_left(BOUNDS, slowest)]: number},
     )
 
 
 @pytest.fixture
 def relayer(db: None, clock: Clock) -> Relayer:
-    """One with calls from the first minute of the last day's first hour to this minute; it is half past noon."""
+    """One with calls from the last day's first hour to this one; it is half past noon."""
     made, other = factories.relayer(), factories.relayer(identifier="relayer-2")
     clock.forward(HALF_PAST_NOON)
-    count(made, -30, (4, 200))
-    count(made, 0, (2, 30))
+    count(made, 0, (4, 200))
+    count(made, 0, (2, 30), method="feeQuote")
     count(made, 0, (1, 3), outcome="-32602")
     count(made, 0, (5, 1), method="unknown", outcome="-32601")
-    # The last minute of the hour before, and the first of the chart's first hour.
+    # The hour before, and the chart's first hour.
     count(made, 1, (1, 1000))
-    count(made, 23 * 60, (3, 40), outcome="-32602")
+    count(made, 23, (3, 40), outcome="-32602")
     # Too long ago, and another's.
-    count(made, 23 * 60 + 1, (100, 100))
+    count(made, 24, (100, 100))
     count(other, 0, (7, 10_000))
     return made
 
@@ -87,8 +88,8 @@ def test_the_last_day_is_charted_by_hour(relayer: Relayer) -> None:
     ("key", "counted"), [("7d", [0] * 23 + [103, 0, 0, 1, 12]), ("30d", [0] * 15 + [50] + [0] * 12 + [103, 13])]
 )
 def test_longer_ranges_are_charted_in_longer_steps(relayer: Relayer, key: str, counted: list[int]) -> None:
-    count(relayer, 14 * 24 * 60, (50, 10))
-    count(relayer, 31 * 24 * 60, (1000, 10))
+    count(relayer, 14 * 24, (50, 10))
+    count(relayer, 31 * 24, (1000, 10))
     shown = calls.context(relayer, Period(RANGES[key]))["calls"]
     bars = [each["data"] for each in json.loads(shown["data"])["datasets"] if each.get("type") != "line"]
     assert [sum(each) for each in zip(*bars, strict=True)] == counted
@@ -97,7 +98,9 @@ def test_longer_ranges_are_charted_in_longer_steps(relayer: Relayer, key: str, c
 
 def test_calls_that_an_earlier_release_counted_have_no_percentile(db: None, clock: Clock) -> None:
     relayer = factories.relayer()
-    CallCount.objects.create(relayer=relayer, minute=NOON, method="feeQuote", outcome="ok", calls=2)
+    CallCount.objects.create(
+        kind=RELAYER, subject=str(relayer.pk), start=NOON, method="feeQuote", outcome="ok", calls=2
+    )
     assert calls.context(relayer, Period())["calls"]["table"]["rows"] == [["feeQuote", "OK", "2", "-"]]
 
 
@@ -107,9 +110,10 @@ def test_the_table_sums_up_methods_and_outcomes(relayer: Relayer) -> None:
     assert shown["table"] == {
         "headers": ["Method", "Outcome", "Calls", "p95"],
         "rows": [
-            ["feeEstimate", "OK", "7", "825 ms"],
+            ["feeEstimate", "OK", "5", "875 ms"],
             ["unknown", "Error -32601", "5", "1 ms"],
             ["feeEstimate", "Error -32602", "4", "39 ms"],
+            ["feeQuote", "OK", "2", "30 ms"],
         ],
     }
 
@@ -128,7 +132,7 @@ def test_a_relayer_without_calls_has_an_empty_chart(db: None, clock: Clock) -> N
 
 def test_calls_of_a_clock_that_is_ahead_belong_to_the_last_hour(db: None, clock: Clock) -> None:
     relayer = factories.relayer()
-    count(relayer, -61, (1, 10))
+    count(relayer, -1, (1, 10))
     datasets = json.loads(calls.context(relayer, Period())["calls"]["data"])["datasets"]
     assert datasets[-1] == {"label": "OK", "backgroundColor": "var(--color-green-500)", "data": [*[0] * 23, 1]}
 
@@ -138,8 +142,8 @@ def test_it_is_one_query_however_many_rows_there_are(
 ) -> None:
     with django_assert_num_queries(1):
         calls.context(relayer, Period())
-    for minute in range(100, 400):
-        count(relayer, minute, (1, 1), outcome=f"-3200{minute % 7}")
+    for number in range(300):
+        count(relayer, number % 20, (1, 1), outcome=f"-{number}")
     with django_assert_num_queries(1):
         shown = calls.context(relayer, Period())
     assert shown["calls"]["total"] == 316
@@ -152,6 +156,6 @@ def test_the_page_has_the_chart_and_the_table_without_a_script(relayer: Relayer)
     page = render_to_string("admin/rpc/calls.html", context)
     assert context["calls"]["data"] in unescape(page)
     assert "Calls: 19 · Client errors: 9 · Failed: 2" in page
-    for cell in ("feeEstimate", "Error -32602", "825 ms", "&lt;script&gt;"):
+    for cell in ("feeEstimate", "Error -32602", "875 ms", "&lt;script&gt;"):
         assert cell in page
     assert "<script" not in page

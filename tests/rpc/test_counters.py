@@ -15,10 +15,10 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from relayer_service.background import counts
-from relayer_service.observability import metrics
-from relayer_service.storage import latencies
+from relayer_service.observability import call_counts, metrics
+from relayer_service.observability.call_counts import ALL_RELAYERS, DURATIONS, NODE, RELAYER, CallCount
+from relayers.models import Relayer
 from rpc import counters, tasks
-from rpc.models import CallCount, CallHour
 from tests import processes
 from tests.concurrency import PATIENCE_SECONDS, in_threads
 from tests.notifications.clock import NOON, Clock, clock
@@ -31,18 +31,22 @@ __all__ = ["clock"]
 BAD_PARAMS = "-32602"
 
 
-def rows() -> list[tuple[Any, ...]]:
-    """Return what is written: relayer, minutes after noon, method, outcome, calls, milliseconds, slowest."""
-    found = CallCount.objects.order_by("relayer", "minute", "method", "outcome").values_list(
-        "relayer__identifier", "minute", "method", "outcome", "calls", "milliseconds", "slowest_milliseconds"
-    )
-    return [(name, (minute - NOON) / timedelta(minutes=1), *rest) for name, minute, *rest in found]
+def rows(kind: str = RELAYER) -> list[tuple[Any, ...]]:
+    """Return what is written: relayer, hours after noon, method, outcome, calls, milliseconds of the slowest."""
+    found = CallCount.objects.filter(kind=kind).order_by("subject", "start", "method", "outcome")
+    names = {str(pk): identifier for pk, identifier in Relayer.objects.values_list("pk", "identifier")}
+    return [
+        (names.get(subject, subject), (start - NOON) / timedelta(hours=1), *rest)
+        for subject, start, *rest in found.values_list(
+            "subject", "start", "method", "outcome", "calls", "slowest_milliseconds"
+        )
+    ]
 
 
 @pytest.mark.django_db
-def test_calls_are_written_by_minute_method_and_outcome(clock: Clock) -> None:
+def test_calls_are_written_by_hour_method_and_outcome(clock: Clock) -> None:
     one, two = factories.relayer(), factories.relayer(identifier="relayer-2")
-    clock.forward(59.9)
+    clock.forward(59 * 60 + 59.9)
     counters.count(one.pk, "feeEstimate", "ok", 0.2)
     counters.count(one.pk, "feeEstimate", "ok", 0.1)
     counters.count(one.pk, "feeEstimate", BAD_PARAMS, 0.003)
@@ -52,11 +56,11 @@ def test_calls_are_written_by_minute_method_and_outcome(clock: Clock) -> None:
     counters.count(one.pk, "feeEstimate", "ok", 0.05)
     counters.flush()
     assert rows() == [
-        ("relayer-1", 0, "feeEstimate", BAD_PARAMS, 1, 3, 3),
-        ("relayer-1", 0, "feeEstimate", "ok", 2, 300, 200),
-        ("relayer-1", 0, "unknown", "-32601", 1, 1, 1),
-        ("relayer-1", 1, "feeEstimate", "ok", 1, 50, 50),
-        ("relayer-2", 0, "feeEstimate", "ok", 1, 1500, 1500),
+        ("relayer-1", 0, "feeEstimate", BAD_PARAMS, 1, 3),
+        ("relayer-1", 0, "feeEstimate", "ok", 2, 200),
+        ("relayer-1", 0, "unknown", "-32601", 1, 1),
+        ("relayer-1", 1, "feeEstimate", "ok", 1, 50),
+        ("relayer-2", 0, "feeEstimate", "ok", 1, 1500),
     ]
 
 
@@ -72,13 +76,10 @@ def test_calls_of_all_relayers_are_written_by_hour_and_outcome(clock: Clock) -> 
     clock.forward(1)
     counters.count(one.pk, "feeEstimate", "ok", 0.05)
     counters.flush()
-    found = CallHour.objects.order_by("hour", "outcome").values_list(
-        "hour", "outcome", "calls", "milliseconds", "slowest_milliseconds"
-    )
-    assert list(found) == [
-        (NOON, BAD_PARAMS, 1, 3, 3),
-        (NOON, "ok", 3, 600, 300),
-        (NOON + timedelta(hours=1), "ok", 1, 50, 50),
+    assert rows(ALL_RELAYERS) == [
+        ("", 0, "", BAD_PARAMS, 1, 3),
+        ("", 0, "", "ok", 3, 300),
+        ("", 1, "", "ok", 1, 50),
     ]
 
 
@@ -89,18 +90,18 @@ def test_what_is_written_is_added_to_what_is_there(clock: Clock) -> None:
         counters.count(relayer.pk, "feeEstimate", "ok", seconds)
         counters.flush()
     counters.flush()
-    assert rows() == [("relayer-1", 0, "feeEstimate", "ok", 3, 600, 300)]
-    for model in (CallCount, CallHour):
-        (found,) = model.objects.values_list(*latencies.COLUMNS)
-        assert dict(zip(latencies.COLUMNS, found, strict=True)) == dict.fromkeys(latencies.COLUMNS, 0) | {
-            "up_to_100_ms": 1,
-            "up_to_250_ms": 1,
-            "up_to_500_ms": 1,
-        }
+    assert rows() == [("relayer-1", 0, "feeEstimate", "ok", 3, 300)]
+    one, every = CallCount.objects.values_list(*DURATIONS)
+    assert one == every
+    assert dict(zip(DURATIONS, one, strict=True)) == dict.fromkeys(DURATIONS, 0) | {
+        "up_to_100_ms": 1,
+        "up_to_250_ms": 1,
+        "up_to_500_ms": 1,
+    }
 
 
 @pytest.mark.django_db
-def test_counting_makes_no_query_and_writing_makes_one_by_minute_and_one_by_hour(
+def test_counting_makes_no_query_and_writing_makes_one(
     clock: Clock, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     relayer = factories.relayer()
@@ -108,9 +109,8 @@ def test_counting_makes_no_query_and_writing_makes_one_by_minute_and_one_by_hour
         for _ in range(3):
             for outcome in ("ok", BAD_PARAMS):
                 counters.count(relayer.pk, "feeEstimate", outcome, 0.1)
-            clock.forward(60)
-    # With the beginning and the end of their transaction.
-    with django_assert_num_queries(4):
+            clock.forward(3600)
+    with django_assert_num_queries(1):
         counters.flush()
     with django_assert_num_queries(0):
         counters.flush()
@@ -121,17 +121,20 @@ def test_counting_makes_no_query_and_writing_makes_one_by_minute_and_one_by_hour
 def test_long_names_are_cut_to_their_columns(clock: Clock) -> None:
     counters.count(factories.relayer().pk, "m" * 65, "o" * 33, 0)
     counters.flush()
-    assert rows() == [("relayer-1", 0, "m" * 64, "o" * 32, 1, 0, 0)]
+    assert rows() == [("relayer-1", 0, "m" * 64, "o" * 32, 1, 0)]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_relayer_that_was_deleted_takes_its_counts_along_and_no_others(clock: Clock) -> None:
+@pytest.mark.django_db
+def test_the_counts_of_a_relayer_that_was_deleted_meanwhile_keep_back_no_others(clock: Clock) -> None:
     one, two = factories.relayer(), factories.relayer(identifier="relayer-2")
     counters.count(one.pk, "feeEstimate", "ok", 0.1)
     counters.count(two.pk, "feeEstimate", "ok", 0.2)
+    deleted = str(one.pk)
     one.delete()
     counters.flush()
-    assert rows() == [("relayer-2", 0, "feeEstimate", "ok", 1, 200, 200)]
+    assert sorted(rows()) == sorted(
+        [(deleted, 0, "feeEstimate", "ok", 1, 100), ("relayer-2", 0, "feeEstimate", "ok", 1, 200)]
+    )
 
 
 class Failing:
@@ -155,15 +158,15 @@ def test_what_cannot_be_written_is_kept_and_nothing_is_written_twice(
     relayer = factories.relayer()
     for method in "abcde":
         counters.count(relayer.pk, method, "ok", 0.1)
-    with connection.execute_wrapper(Failing(passing=4)):
+    with connection.execute_wrapper(Failing(passing=1)):
         counters.flush()
-    assert rows() == [("relayer-1", 0, method, "ok", 1, 100, 100) for method in "ab"]
+    assert rows() == [("relayer-1", 0, method, "ok", 1, 100) for method in "ab"]
     assert caplog.messages == ["Cannot write the call counts; will retry"]
     counters.count(relayer.pk, "e", "ok", 0.2)
     counters.flush()
     assert rows() == [
-        *(("relayer-1", 0, method, "ok", 1, 100, 100) for method in "abcd"),
-        ("relayer-1", 0, "e", "ok", 2, 300, 200),
+        *(("relayer-1", 0, method, "ok", 1, 100) for method in "abcd"),
+        ("relayer-1", 0, "e", "ok", 2, 200),
     ]
 
 
@@ -177,10 +180,10 @@ def test_of_too_much_that_cannot_be_written_the_oldest_is_dropped(
         for _ in range(5):
             counters.count(relayer.pk, "feeEstimate", "ok", 0.1)
             counters.flush()
-            clock.forward(60)
+            clock.forward(3600)
     assert caplog.messages[-1] == "Dropped the oldest call counts, as they cannot be written: 1 rows"
     counters.flush()
-    assert rows() == [("relayer-1", minute, "feeEstimate", "ok", 1, 100, 100) for minute in (2, 3, 4)]
+    assert rows() == [("relayer-1", hour, "feeEstimate", "ok", 1, 100) for hour in (2, 3, 4)]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -197,7 +200,7 @@ def test_threads_that_count_while_others_write_lose_nothing(clock: Clock) -> Non
 
     in_threads(count, write, count, write)
     counters.flush()
-    ((*_, calls, _, slowest),) = rows()
+    ((*_, calls, slowest),) = rows()
     assert (calls, slowest) == (4000, 500)
 
 
@@ -223,8 +226,8 @@ django.setup()
 from django.utils import timezone
 timezone.now = lambda: datetime(2026, 1, 1, 12, tzinfo=UTC)
 from relayer_service.background import counts
+from relayer_service.models import CallCount
 from rpc import counters
-from rpc.models import CallCount, CallHour
 relayer_pk = int(os.environ["RELAYER"])
 """
 COUNT_AND_END = """
@@ -281,13 +284,13 @@ def test_processes_that_count_at_once_lose_nothing_and_write_the_rest_when_they_
 @pytest.mark.django_db(transaction=True)
 def test_a_process_writes_by_itself_while_it_runs() -> None:
     run(COUNT_AND_WAIT)
-    assert rows() == [("relayer-1", 0, "feeEstimate", "ok", 1, 10, 10)]
+    assert rows() == [("relayer-1", 0, "feeEstimate", "ok", 1, 10)]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_forked_process_counts_and_writes_what_is_its_own() -> None:
     run(COUNT_IN_A_FORK)
-    assert rows() == [("relayer-1", 0, "child", "ok", 1, 10, 10)]
+    assert rows() == [("relayer-1", 0, "child", "ok", 1, 10)]
 
 
 WEB = """
@@ -323,25 +326,32 @@ def test_a_web_process_that_is_stopped_writes_its_counts(tmp_path: Path) -> None
         assert server.wait(PATIENCE_SECONDS) == 0
     finally:
         server.kill()
-    assert rows() == [("relayer-1", 0, "feeEstimate", "ok", 3, 30, 10)]
+    assert rows() == [("relayer-1", 0, "feeEstimate", "ok", 3, 10)]
 
 
 @pytest.mark.django_db
 def test_counts_are_kept_for_31_days_and_deleted_a_few_at_a_time(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "BATCH_SIZE", 2)
-    relayer = factories.relayer()
+    monkeypatch.setattr(call_counts, "BATCH_SIZE", 2)
     last = NOON - timedelta(days=31)
-    for minutes in (-50_000, -3, -2, -1, 0, 1, 44_640):
-        minute = last + timedelta(minutes=minutes)
-        CallCount.objects.create(relayer=relayer, minute=minute, method="feeEstimate", outcome="ok", calls=1)
+    for hours in (-800, -2, -1, 0, 1, 744):
+        start = last + timedelta(hours=hours)
+        CallCount.objects.create(kind=RELAYER, subject="1", start=start, method="feeEstimate", outcome="ok")
+    CallCount.objects.create(kind=ALL_RELAYERS, start=last - timedelta(hours=1), outcome="ok")
+    # Those of nodes are pruned by another task.
+    CallCount.objects.create(kind=NODE, subject="1", start=last - timedelta(hours=1), outcome="ok")
     with CaptureQueriesContext(connection) as queries:
         tasks.prune_call_counts.call_local()
-    kept = CallCount.objects.order_by("minute").values_list("minute", flat=True)
-    assert list(kept) == [last, last + timedelta(minutes=1), NOON]
+    kept = CallCount.objects.order_by("start").values_list("kind", "start")
+    assert list(kept) == [
+        (NODE, last - timedelta(hours=1)),
+        (RELAYER, last),
+        (RELAYER, last + timedelta(hours=1)),
+        (RELAYER, NOON),
+    ]
     # Two, two, and none.
-    assert len([query for query in queries if 'DELETE FROM "rpc_callcount"' in query["sql"]]) == 3
+    assert len([query for query in queries if 'DELETE FROM "relayer_service_callcount"' in query["sql"]]) == 3
 
 
 @pytest.mark.django_db

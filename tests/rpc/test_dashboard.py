@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from datetime import timedelta
 
 import pytest
 from django.test import Client
 
-from relayer_service.storage import latencies
-from rpc.models import CallHour
+from relayer_service.observability.call_counts import ALL_RELAYERS, BOUNDS, DURATIONS, CallCount
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayer_service.admin.overview_pages import chart, lines, links, part, rows
@@ -22,12 +22,13 @@ CARD = "JSON-RPC calls in the last 24 hours"
 
 def calls(number: int, outcome: str = "ok", hours_ago: int = 0, slowest: int = 5) -> None:
     hour = NOON - timedelta(hours=hours_ago)
-    CallHour.objects.create(
-        hour=hour,
+    CallCount.objects.create(
+        kind=ALL_RELAYERS,
+        start=hour,
         outcome=outcome,
         calls=number,
         slowest_milliseconds=slowest,
-        **{latencies.COLUMNS[latencies.bucket(slowest)]: number},
+        **{DURATIONS[bisect_left(BOUNDS, slowest)]: number},
     )
 
 

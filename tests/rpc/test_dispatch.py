@@ -10,11 +10,11 @@ import pytest
 from pytest_django import Settings
 
 from relayer_service.api.serializers import StrictSerializer, StringField
+from relayer_service.observability.call_counts import RELAYER, CallCount
 from relayers.models import Relayer
 from rpc import counters, dispatch, errors
 from rpc.methods import METHODS
 from rpc.methods.base import Method
-from rpc.models import CallCount
 from rpc.relayer_lookup import RpcRelayer
 from tests.relayers.factories import relayer
 
@@ -64,7 +64,7 @@ def answer(word: Any, name: str = "echo") -> dict[str, Any]:
 
 def counted() -> dict[tuple[str, str], int]:
     counters.flush()
-    return {(row.method, row.outcome): row.calls for row in CallCount.objects.all()}
+    return {(row.method, row.outcome): row.calls for row in CallCount.objects.filter(kind=RELAYER)}
 
 
 def test_a_method_of_another_network_type_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

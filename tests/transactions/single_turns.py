@@ -18,7 +18,9 @@ class Inline:
     async def node(self, key: Hashable, function: Callable[..., Result], *args: Any) -> Result:
         return function(*args)
 
-    async def signers(self, key: Hashable, functions: Sequence[Callable[[], Result]]) -> list[Result | BaseException]:
+    async def signers(
+        self, key: Hashable, functions: Sequence[Callable[[], Result]], *, is_local: bool = False
+    ) -> list[Result | BaseException]:
         results: list[Result | BaseException] = []
         for function in functions:
             try:

@@ -84,8 +84,9 @@ def test_database_work_is_not_held_up_by_nodes_and_signers() -> None:
     in_loop(work)
 
 
+@pytest.mark.parametrize("is_local", [False, True], ids=["server", "local key"])
 @pytest.mark.parametrize("inline", [False, True], ids=["threads", "inline"])
-def test_results_of_signers_come_in_order_with_their_exceptions(inline: bool) -> None:
+def test_results_of_signers_come_in_order_with_their_exceptions(inline: bool, is_local: bool) -> None:
     error = SignerError("The server did not respond.", permanent=False)
 
     def fail() -> int:
@@ -93,6 +94,6 @@ def test_results_of_signers_come_in_order_with_their_exceptions(inline: bool) ->
 
     async def work(threads: Threads) -> None:
         chosen = Inline() if inline else threads
-        assert await chosen.signers("key", [lambda: 1, fail, lambda: 3]) == [1, error, 3]
+        assert await chosen.signers("key", [lambda: 1, fail, lambda: 3], is_local=is_local) == [1, error, 3]
 
     in_loop(work)

@@ -27,6 +27,8 @@ from transactions import actions
 from transactions.changes import Changes
 from transactions.lanes import broadcasting, leasing, outcomes, signing, turn
 from transactions.lanes.commits import LeaseLost
+from transactions.lanes.drafting import Drafting
+from transactions.lanes.work import BATCH
 from transactions.models import Attempt, Lane, Transaction
 from transactions.settlement.watching import look
 
@@ -408,6 +410,38 @@ def test_the_window_limits_nonces_in_flight(lane: Lane, local_chain: LocalChain)
     assert not take_turn(lane).has_pending
 
     assert states(rows[2]) == [("submitted", 2)]
+
+
+def test_a_full_window_is_not_followed_by_a_turn_at_once(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows behind it would be simulated in vain."""
+    Lane.objects.filter(pk=lane.pk).update(window=2)
+    look([lane])
+    for _ in range(BATCH + 1):
+        request(lane)
+    planned: list[int] = []
+    plan = Drafting.plan
+
+    def counting(drafting: Drafting, rows: Sequence[Transaction]) -> Any:
+        planned.append(len(rows))
+        return plan(drafting, rows)
+
+    monkeypatch.setattr(Drafting, "plan", counting)
+
+    assert take_turn(lane).seconds > 0
+
+    assert planned == [2]
+
+
+def test_rows_behind_those_that_wait_are_planned_at_once(lane: Lane) -> None:
+    Lane.objects.filter(pk=lane.pk).update(window=2)
+    look([lane])
+    poor = [request(lane, 10**30) for _ in range(2)]
+    row = request(lane)
+
+    assert take_turn(lane).seconds == 0
+    take_turn(lane)
+
+    assert states(*poor, row) == [("pending", None), ("pending", None), ("submitted", 0)]
 
 
 def test_a_turn_that_sends_makes_few_queries(

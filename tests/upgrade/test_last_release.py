@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
 
-from relayers.models import NO_READINGS, RelayerHealth
+from relayer_service.observability.call_counts import REPLACED, CallCount
+from relayers.models import NO_READINGS, Relayer, RelayerHealth
 from tests import databases, processes, settings
 from tests.concurrency import PATIENCE_SECONDS
 from tests.relayers import factories
@@ -199,6 +201,45 @@ def test_a_change_by_staff_of_this_release_ends_a_check_of_the_last_one(both: Bo
     assert both.of_old("before", "lease", "due_at", "nonce", "balance_text") == (None, NOW, None, "")
     both.new.filter(relayer__identifier="after").update(due_at=NOW)
     assert both.of_old("after", "lease", "due_at") == (LEASE, LATER)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_calls_that_the_last_release_counted_are_shown_and_keep_no_relayer(tmp_path: Path) -> None:
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+    ago = hour - timedelta(hours=1)
+    numbers = {"slowest_milliseconds": 90, "up_to_100_ms": 3}
+    node = {"answered_at": hour, "failed_at": ago, "last_fault": "timed out", "head": 7, "head_at": ago}
+    with databases.empty("counted", tmp_path) as alias:
+        executor = MigrationExecutor(connections[alias])
+        old = executor.migrate([("relayers", "0029_running_relayers"), ("rpc", "0007_call_durations")]).apps
+        signer = old.get_model("signers", "Signer")._base_manager.using(alias).create(identifier="s", type="plain")
+        relayers = old.get_model("relayers", "Relayer")._base_manager.using(alias)
+        relayer = relayers.create(identifier="r", name="R", network="sepolia", address="0x1", signer=signer)
+        minutes = old.get_model("rpc", "CallCount")._base_manager.using(alias)
+        # The last minute of an hour, the first one of the next without durations, and one that is no longer kept.
+        for minute in (ago, hour - timedelta(minutes=1)):
+            minutes.create(relayer=relayer, minute=minute, method="m", outcome="ok", calls=3, **numbers)
+        minutes.create(relayer=relayer, minute=hour, method="m", outcome="ok", calls=2)
+        minutes.create(relayer=relayer, minute=hour - timedelta(days=32), method="m", outcome="ok", calls=1)
+        hours = old.get_model("rpc", "CallHour")._base_manager.using(alias)
+        hours.create(hour=ago, outcome="-32000", calls=6, **numbers)
+        slots = old.get_model("relayers", "NodeCalls")._base_manager.using(alias)
+        slots.create(node="n", slot=hour, calls=3, failed=1, **numbers, **node)
+        MigrationExecutor(connections[alias]).migrate(executor.loader.graph.leaf_nodes())
+        # Until it is replaced, the last release counts on.
+        minutes.create(relayer=relayer, minute=ago, method="n", outcome="ok", calls=1)
+        RelayerHealth.objects.using(alias).all().delete()
+        Relayer.objects.using(alias).all().delete()
+        columns = ("kind", "subject", "start", "method", "outcome", "calls", *numbers, *REPLACED)
+        found = list(CallCount.objects.using(alias).order_by("kind", "start", "-outcome").values_list(*columns))
+    subject = str(relayer.pk)
+    assert found == [
+        ("node", "n", hour, "", "ok", 2, 90, 3, hour, 7, ago, ""),
+        ("node", "n", hour, "", "failed", 1, 0, 0, ago, None, None, "timed out"),
+        ("relayer", subject, ago, "m", "ok", 6, 90, 6, None, None, None, ""),
+        ("relayer", subject, hour, "m", "ok", 2, 0, 0, None, None, None, ""),
+        ("relayers", "", ago, "", "-32000", 6, 90, 3, None, None, None, ""),
+    ]
 
 
 @pytest.mark.django_db

@@ -52,6 +52,8 @@ class Drafting:
         self._found = found
         self._result = result
         self.missing: MissingFunds | None = None
+        # Whether no further nonce can be assigned now.
+        self.is_full = False
 
     def review(self, rows: Sequence[Transaction]) -> list[Unsigned]:
         """Return new attempts for rows in flight: no-ops for requested actions, and higher prices."""
@@ -233,11 +235,10 @@ class Drafting:
         work, found = self._work, self._found
         next_nonce, count = work.lane.next_nonce, found["count"]
         assert next_nonce is not None
-        window = work.lane.window or work.network.window
         # A count above means that the account is used elsewhere: the watch holds the lane.
         pending = found[PENDING] if isinstance(found[PENDING], int) else 0
         is_ours = count <= next_nonce and pending <= max(next_nonce, work.lane.accepted_below or 0)
-        room = max(0, window - (next_nonce - count)) if is_ours else 0
+        room = max(0, work.window - (next_nonce - count)) if is_ours else 0
         account = self._account(work.in_flight_cost, room)
         unsigned: list[Unsigned] = []
         policies = work.relayer.policies
@@ -252,6 +253,7 @@ class Drafting:
                 self._result.waits.append(each)
             else:
                 self._result.closings.append(each)
+        self.is_full = len(unsigned) >= room
         return unsigned
 
     def _draft(self, row: Transaction, nonce: int, gas: int, prices: Prices) -> Draft:

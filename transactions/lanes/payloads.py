@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import rlp
+from rlp.sedes import big_endian_int
 
 from chain.networks import BaseFeeRule, Network
 from chain.transactions import Prices
@@ -66,13 +67,12 @@ def unsigned(
     network: Network, to: str, value: int, data: bytes, gas: int, prices: Prices, *, is_legacy: bool
 ) -> Payload:
     receiver = bytes.fromhex(to.removeprefix("0x"))
-    work = [gas, receiver, value, data]
+    work: list[Any] = [_integer(gas), receiver, _integer(value), data]
     if is_legacy:
-        encoded = rlp.encode([0, prices.limit or 0, *work, network.chain_id, 0, 0])
+        prefix, fields = b"", [b"", _integer(prices.limit), *work, _integer(network.chain_id), b"", b""]
     else:
-        encoded = bytes([DYNAMIC_FEE]) + rlp.encode(
-            [network.chain_id, 0, prices.max_priority_fee or 0, prices.max_fee or 0, *work, []]
-        )
+        offered = _integer(prices.max_priority_fee), _integer(prices.max_fee)
+        prefix, fields = bytes([DYNAMIC_FEE]), [_integer(network.chain_id), b"", *offered, *work, []]
     return Payload(
         kind=LEGACY if is_legacy else DYNAMIC_FEE,
         chain_id=network.chain_id,
@@ -86,5 +86,9 @@ def unsigned(
         access_list=(),
         blob_hashes=(),
         authorizations=(),
-        unsigned=encoded,
+        unsigned=prefix + rlp.encode(fields, infer_serializer=False),
     )
+
+
+def _integer(value: int | None) -> bytes:
+    return bytes(big_endian_int.serialize(value or 0))

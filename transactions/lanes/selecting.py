@@ -45,7 +45,10 @@ def select(work: Work, reviewed: list[Transaction]) -> tuple[list[int], list[Tra
 
 
 def plannable(work: Work) -> tuple[list[Transaction], list[Wait]]:
-    """Return the due rows that may get a nonce, and those that wait until staff have decided about them."""
+    """Return the due rows that may get a nonce, and those that wait until staff have decided about them.
+
+    No more rows than there may be room for, as each is simulated; at least one, as the watch's count may be old.
+    """
     if not work.assigns_nonces:
         return [], []
     rows = [row for row in work.due if row.valid_until > work.now and not row.requested_action]
@@ -55,7 +58,7 @@ def plannable(work: Work) -> tuple[list[Transaction], list[Wait]]:
         private = [row.pk for row in rows if routing.is_private(row, work.relayer.policies)]
         doubts = {**dict.fromkeys(private, WITHOUT_PRIVATE_NODES), **doubts}
     waits = [Wait(row, doubts[row.pk], STAFF_SECONDS) for row in rows if row.pk in doubts]
-    return [row for row in rows if row.pk not in doubts], waits
+    return [row for row in rows if row.pk not in doubts][: max(1, work.room)], waits
 
 
 def closings(work: Work) -> list[Closing]:

@@ -17,6 +17,7 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from relayers.tasks import check_soon
 from signers.backends.base import SignerError
+from signers.signing import is_local
 from transactions import routing
 from transactions.lanes import gate, leasing, planning, selecting
 from transactions.lanes.broadcasting import Sent, broadcast
@@ -125,7 +126,7 @@ class Turn:
         reviewed = selecting.due_for_review(work)
         unused, planned, waits = await self._threads.database(selecting.select, work, reviewed)
         result = Result(waits=waits)
-        outlook = self._outlook()
+        outlook, is_full = self._outlook(), False
         if reviewed or unused or planned or work.lane.waiting or (work.relayer.health.system_disabled and work.due):
             is_limited = work.budget is not None and work.budget.is_limited
             needs_noop = bool(unused) or is_limited or any(row.is_ending for row in reviewed)
@@ -135,6 +136,7 @@ class Turn:
             drafting = Drafting(work, found, result)
             unsigned = [*drafting.review(reviewed), *drafting.close_unused(unused), *drafting.plan(planned)]
             step("planned")
+            is_full = drafting.is_full
             result.attempts, failure = await self._sign(unsigned)
             if failure:
                 outlook = replace(outlook, failed=True)
@@ -146,7 +148,8 @@ class Turn:
         attempts = await self._threads.database(commit, self.lane, result) if result else []
         await self._broadcast(attempts)
         has_changed = result.waits or result.closings or any(each.purpose == Attempt.Purpose.SEND for each in attempts)
-        if result.actions or (len(work.due) >= BATCH and has_changed):
+        has_others = len(work.due) >= BATCH or len(planned) < len(work.due)
+        if result.actions or (has_others and has_changed and not is_full):
             # Others may have room, and actions are carried out now. A turn that changed nothing is not repeated.
             return Outlook(0)
         settled = len(result.closings) + sum(each.purpose == Attempt.Purpose.SEND for each in attempts)
@@ -181,7 +184,7 @@ class Turn:
         calls: list[Callable[[], Signed]] = [
             partial(sign, signer, work.lane.address, each.draft, each.traceparent) for each in unsigned
         ]
-        signed = await self._threads.signers(signer.pk, calls)
+        signed = await self._threads.signers(signer.pk, calls, is_local=is_local(signer))
         attempts: list[NewAttempt] = []
         failure = ""
         for each, made in zip(unsigned, signed, strict=True):

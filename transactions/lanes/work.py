@@ -60,6 +60,17 @@ class Work:
         return is_enabled and not self.lane.holds and self.lane.next_nonce is not None
 
     @property
+    def room(self) -> int:
+        """How many nonces can be assigned, by the count that the watch has found. The turn reads it again."""
+        next_nonce, chain_nonce = self.lane.next_nonce or 0, self.lane.chain_nonce
+        in_use = 0 if chain_nonce is None else next_nonce - chain_nonce
+        return self.window - in_use
+
+    @property
+    def window(self) -> int:
+        return self.lane.window or self.network.window
+
+    @property
     def has_private_nodes(self) -> bool:
         return any(weight for _, weight in self.private_nodes)
 

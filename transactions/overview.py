@@ -1,4 +1,4 @@
-"""Lanes that do not send, and transactions that wait longer than expected, on the overview, by network."""
+"""What the overview shows of lanes and transactions: problems by network, the card, and the step to the first one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib import admin
 from django.db.models import Min, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
@@ -25,15 +26,33 @@ from relayer_service.admin.attention import (
     grouped,
     number_of,
     read_groups,
+    read_once,
 )
-from relayer_service.admin.lists import count_up_to_maximum
+from relayer_service.admin.dashboard import Card, alarm, label, link
+from relayer_service.admin.dates import ago
+from relayer_service.admin.getting_started import DEMO, FIRST_ROWS, Demo, Step
+from relayer_service.admin.lists import MAX_LISTED, count_up_to_maximum, counted
+from relayer_service.api.idempotency import body_digest
+from relayer_service.audit.recording import acted, record
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.literals import with_literals
 from relayers.models import Relayer
 from transactions import formatting
+from transactions.accepting import Request, accept
 from transactions.admin_filters import HELD, WAITING
-from transactions.models import IN_FLIGHT, IS_IN_STATUS, IS_OPEN, OPEN, Lane, Status, TopUp, Transaction, Waiting
+from transactions.models import (
+    IN_FLIGHT,
+    IS_IN_FLIGHT,
+    IS_IN_STATUS,
+    IS_OPEN,
+    OPEN,
+    Lane,
+    Status,
+    TopUp,
+    Transaction,
+    Waiting,
+)
 from transactions.panels import transactions_url
 from transactions.queues import with_oldest_due
 from transactions.reasons import status_reason
@@ -64,9 +83,13 @@ TITLES: dict[str, str] = {
     UNSENT: "requests that are due and have no nonce",
     TOP_UPS: "relayers that are not topped up",
 }
+DAY = timedelta(days=1)
+# A sample that costs only its gas.
+VALUE = 0
+FIRST = Transaction.objects.order_by("sequence")
 
 
-def transactions(request: HttpRequest) -> AttentionSubject | None:
+def attention(request: HttpRequest) -> AttentionSubject | None:
     if not may_view(request):
         return None
     return AttentionSubject("transactions", [cause(rows) for rows in read_groups(*queries())], examples)
@@ -183,3 +206,69 @@ def late_rows() -> QuerySet[Any]:
         wait = timedelta(seconds=seconds)
         condition &= ~Q(lane__chain_id__in=chains) | Q(created_at__lt=DatabaseNow() - wait)
     return Transaction.objects.filter(condition)
+
+
+def card(request: HttpRequest) -> Card | None:
+    """Return the card with open transactions by status, the oldest head of a lane, and lanes that do not send."""
+    if not may_view(request):
+        return None
+    counts = read_once(request, numbers)
+    page = reverse("admin:transactions_transaction_changelist")
+    if not any(counts.values()) and confirmed() == "0":
+        return Card("Transactions", empty="None is open, and none was confirmed in the last day.", url=page)
+    waiting = sum(counts[each] for each in Waiting)
+    rows = [
+        *([link(status.label, transactions_url(None, status=status)), counted(counts[status])] for status in OPEN),
+        [link("Confirmed in the last day", transactions_url(None, status=Status.CONFIRMED)), confirmed()],
+        ["Oldest head of a lane", oldest_head()],
+        [link("Held lanes", lanes_url(HELD)), alarm(counts[HELD])],
+        [link("Waiting lanes", lanes_url(WAITING)), label(f"{waiting:,}", "warning") if waiting else "0"],
+    ]
+    return Card("Transactions", rows, url=page)
+
+
+def confirmed() -> str:
+    rows = Transaction.objects.filter(IS_IN_STATUS[Status.CONFIRMED], finished_at__gte=DatabaseNow() - DAY)
+    count = rows.order_by()[:MAX_LISTED].count()
+    return f"at least {count:,}" if count == MAX_LISTED else f"{count:,}"
+
+
+def oldest_head() -> str:
+    """Return since when the lane that has not moved for the longest waits for its next nonce to be mined."""
+    oldest = Transaction.objects.filter(IS_IN_FLIGHT).aggregate(oldest=Min("lane__head_since"))["oldest"]
+    return ago(oldest) if oldest else "-"
+
+
+def step(request: HttpRequest) -> Step | None:
+    if not is_enabled("transactions"):
+        return None
+    # Among the first rows: there may be a million others.
+    first = FIRST.values("pk")[: FIRST_ROWS + 1]
+    return Step(
+        "transaction",
+        "Send a transaction",
+        "Done once one is confirmed.",
+        ["relayers.view_relayer", "transactions.view_transaction", "transactions.add_transaction"],
+        Transaction.objects.filter(pk__in=first, status=Status.CONFIRMED),
+        try_page,
+        set_up,
+        in_use=FIRST[FIRST_ROWS : FIRST_ROWS + 1],
+    )
+
+
+def try_page() -> str:
+    """Return the page of the newest relayer on which a sample is filled in."""
+    newest = Relayer.objects.order_by("-sequence").values_list("pk", flat=True).first()
+    return reverse("admin:relayers_relayer_try_it", args=[newest]) if newest else ""
+
+
+def set_up(demo: Demo) -> None:
+    relayer, by = demo.rows["Relayer"], demo.user.get_username()
+    values = {"to": relayer.address, "value": VALUE}
+    key = f"getting-started-{DEMO}"
+    accepted = accept(Request(relayer.identifier, values, by, key, body_digest(values)))
+    if not accepted.is_replay:
+        record([acted(accepted.row, f"Sent by {by} as the first transaction of the demo.")])
+    demo.rows["Transaction"] = accepted.row
+    demo.media = admin.site.get_model_admin(Transaction).media
+    demo.progress_url = reverse("admin:transactions_transaction_progress", args=[accepted.row.pk])

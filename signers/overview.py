@@ -1,4 +1,4 @@
-"""The first step: a key."""
+"""What the overview shows of signers: the step to the first one."""
 
 from django.http import HttpRequest
 
@@ -9,7 +9,7 @@ from signers.models import Signer
 from signers.writes import SignerWrite
 
 
-def signer(request: HttpRequest) -> Step:
+def step(request: HttpRequest) -> Step:
     return Step(
         "signer",
         "Add a signer",

@@ -1,13 +1,13 @@
-"""The 95th percentile of durations that are counted between bounds."""
+"""The durations of calls, counted between bounds, and the percentiles that they imply."""
 
 import pytest
+from django.utils import timezone
 
-from relayer_service.storage.latencies import BOUNDS, COLUMNS, bucket, p95
-from rpc.models import CallCount, CallHour
+from relayer_service.observability.call_counts import BOUNDS, DURATIONS, CallCount, Tally
 
 
 def counts(**numbers: int) -> list[int]:
-    return [numbers.get(column, 0) for column in COLUMNS]
+    return [numbers.get(column, 0) for column in DURATIONS]
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def counts(**numbers: int) -> list[int]:
     ],
 )
 def test_a_duration_belongs_to_the_first_bound_that_it_does_not_exceed(milliseconds: float, column: str) -> None:
-    assert COLUMNS[bucket(milliseconds)] == column
+    assert Tally.of_call(milliseconds / 1000, timezone.now()).durations == counts(**{column: 1})
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,9 @@ def test_a_duration_belongs_to_the_first_bound_that_it_does_not_exceed(milliseco
     ],
 )
 def test_the_percentile_is_interpolated(found: list[int], slowest: int, expected: int | None) -> None:
-    assert p95(found, slowest) == expected
+    assert Tally(slowest=slowest, durations=found).percentile() == expected
 
 
-@pytest.mark.parametrize("model", [CallCount, CallHour])
-def test_each_count_has_a_column(model: type[CallCount | CallHour]) -> None:
-    assert {*COLUMNS} <= {field.name for field in model._meta.get_fields()}
-    assert len(COLUMNS) == len(BOUNDS) + 1
+def test_each_count_has_a_column() -> None:
+    assert {*DURATIONS} <= {field.name for field in CallCount._meta.get_fields()}
+    assert len(DURATIONS) == len(BOUNDS) + 1

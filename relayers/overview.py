@@ -1,15 +1,19 @@
-"""Relayers that need attention, on the overview: by network, or by signer if it is the cause."""
+"""What the overview shows of relayers: problems by network or signer, the card, and the step to the first one."""
 
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.db.models import CharField, Model, Q, Value
 from django.db.models.functions import Cast, Concat
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from chain import nodes
+from chain.networks import Network, networks
+from notifications.overview import demo_webhook
 from relayer_service.admin.attention import (
     LATE,
     UNKNOWN,
@@ -22,11 +26,15 @@ from relayer_service.admin.attention import (
     number_of,
     number_of_all,
     read_groups,
+    read_once,
 )
+from relayer_service.admin.dashboard import Card, label, link
+from relayer_service.admin.getting_started import DEMO, FIRST_ROWS, CannotSetUp, Demo, Step, add_page
+from relayer_service.background.shares import Busy, waiting_for_others
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.literals import with_literals
 from relayers.account import missing_address_reason
-from relayers.formatting import balance_and_limit
+from relayers.formatting import VARIANTS, balance_and_limit
 from relayers.health import FAILURES_TO_DISABLE
 from relayers.models import PROBLEMS, Relayer, RelayerHealth
 from relayers.models.health import (
@@ -40,6 +48,8 @@ from relayers.models.health import (
     USED_UP_SOON,
 )
 from relayers.runway import runway
+from relayers.writes import RelayerWrite
+from signers.models import Signer
 
 # Counted in the index of one table where the state depends on no other.
 COUNTED: dict[str, tuple[type[Model], Q]] = {
@@ -62,9 +72,14 @@ COLUMNS = [
     *("identifier", "name", "network", "policies", "signer__type", "signer__last_error", "health__balance_text"),
     *("health__balance_is_low", "health__disabled_reason_details", "health__outflow_days", "health__balance_hours"),
 ]
+# States that staff set: not a problem.
+CALM = {"paused"}
+LOCAL_NETWORK, LOCAL_CHAIN_ID, TEST_NETWORK = "hardhat", 31337, "sepolia"
+START = "No node of chain {} answers at {}. Start it with `make node` and try again. Nothing was created."
+TAKEN = "A relayer with the ID demo exists on another network. Delete it first. Nothing was created."
 
 
-def relayers(request: HttpRequest) -> AttentionSubject | None:
+def attention(request: HttpRequest) -> AttentionSubject | None:
     if not request.user.has_perm("relayers.view_relayer"):
         return None
     return AttentionSubject("relayers", [cause(rows) for rows in read_groups(*queries())], examples)
@@ -136,3 +151,79 @@ def list_url(state: str = "", **query: str) -> str:
     chosen = ({"state": state} if state else {}) | query
     page = reverse("admin:relayers_relayer_changelist")
     return f"{page}?{urlencode(chosen)}" if chosen else page
+
+
+def card(request: HttpRequest) -> Card | None:
+    """Return the card with the number of relayers, in all and by state."""
+    if not request.user.has_perm("relayers.view_relayer"):
+        return None
+    counts = read_once(request, counts_by_state)
+    page = reverse("admin:relayers_relayer_changelist")
+    if not counts["all"]:
+        return Card("Relayers", empty="There are no relayers yet.", url=page)
+    rows = [[link(name.capitalize(), list_url(name)), marked(name, counts[name])] for name in COUNTED]
+    return Card("Relayers", [[link("All", page), f"{counts['all']:,}"], *rows], url=page)
+
+
+def marked(name: str, count: int) -> str:
+    return f"{count:,}" if name in CALM or not count else label(f"{count:,}", VARIANTS[name])
+
+
+def step(request: HttpRequest) -> Step:
+    return Step(
+        "relayer",
+        "Add a relayer",
+        "Sends transactions from the signer's account on a network.",
+        ["relayers.add_relayer", "signers.view_signer"],
+        Relayer.objects.all(),
+        relayer_page,
+        set_up,
+        in_use=Relayer.objects.order_by("pk")[FIRST_ROWS : FIRST_ROWS + 1],
+        check=check,
+    )
+
+
+def relayer_page() -> str:
+    """Return the add page with the newest signer, on the local chain if this is a developer's machine."""
+    newest = Signer.objects.order_by("-sequence").values_list("pk", flat=True).first()
+    network = LOCAL_NETWORK if settings.LOCAL else TEST_NETWORK
+    values = {"identifier": "relayer-1", "name": "Relayer 1", "network": network}
+    return add_page("relayers_relayer", **values, signer=str(newest)) if newest else ""
+
+
+def local_network() -> Network | None:
+    network = networks().get(LOCAL_NETWORK)
+    return network if network and network.chain_id == LOCAL_CHAIN_ID else None
+
+
+def check() -> None:
+    """Raise an error unless the local node answers: the demo's key is public, and only for that chain."""
+    network = local_network()
+    urls = network.rpc_urls if network else ()
+    try:
+        with waiting_for_others():
+            found = nodes.chain_ids(urls)
+    except Busy:
+        found = []
+    if LOCAL_CHAIN_ID not in found:
+        raise CannotSetUp(START.format(LOCAL_CHAIN_ID, ", ".join(urls) or "any URL"))
+
+
+def set_up(demo: Demo) -> None:
+    found = Relayer.objects.filter(identifier=DEMO).first()
+    if found and found.expected_chain_id != LOCAL_CHAIN_ID:
+        raise CannotSetUp(TAKEN)
+    demo.rows["Relayer"] = found or new_relayer(demo)
+
+
+def new_relayer(demo: Demo) -> Relayer:
+    values = {
+        "id": DEMO,
+        "name": "Demo",
+        "network": LOCAL_NETWORK,
+        "network_type": "evm",
+        "signer_id": demo.rows["Signer"],
+        "notification_id": demo_webhook(),
+        "policies": {},
+    }
+    return RelayerWrite.new(values).save()
