@@ -4,17 +4,11 @@ A token stores the ID and a fingerprint of its pepper, so that a missing or chan
 secret. Tokens of releases without fingerprints get theirs at their next use.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from functools import cache
-from typing import TYPE_CHECKING
 
 from django.conf import settings
-
-if TYPE_CHECKING:
-    from tokens.models import AccessToken
 
 FINGERPRINT_LENGTH = 16
 # Never a token's secret, which has no spaces.
@@ -33,13 +27,3 @@ def fingerprint(pepper: bytes) -> str:
 def fingerprints() -> dict[str, str]:
     """Return the fingerprints of the configured peppers by ID."""
     return {identifier: fingerprint(pepper) for identifier, pepper in settings.TOKEN_PEPPERS.items()}
-
-
-def problem(token: AccessToken) -> str:
-    """Return why no configured pepper verifies a token, or an empty string."""
-    configured = fingerprints().get(token.pepper_id)
-    if configured is None:
-        return f"the pepper {token.pepper_id!r} is missing from TOKEN_PEPPERS"
-    if token.pepper_fingerprint not in ("", configured):
-        return f"the pepper {token.pepper_id!r} has a different value in TOKEN_PEPPERS"
-    return ""

@@ -6,7 +6,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
@@ -168,24 +167,21 @@ class Changes:
         if self._lines:
             insert(StatusChange, {}, dict(zip(LINE_COLUMNS, zip(*self._lines, strict=True), strict=True)))
         settle(self._settled, self.now)
-        self._emit()
+        own = [each for each in self._events if each[1].kind == Transaction.Kind.REQUEST and each[1].relayer]
+        emit_each([_emission(event, row) for event, row in own])
         observations = [*self._observations]
         transaction.on_commit(lambda: metrics.observe_changes(observations), robust=True)
 
-    def _emit(self) -> None:
-        emit_each(
-            [
-                Emission(event, row.relayer.notification, partial(_event_data, event, row), row.traceparent)
-                for event, row in self._events
-                if row.kind == Transaction.Kind.REQUEST and row.relayer is not None
-            ]
-        )
 
+def _emission(event: TransactionEvent[Any], row: Transaction) -> Emission:
+    relayer = row.relayer
+    assert relayer is not None
 
-def _event_data(event: TransactionEvent[Any], row: Transaction) -> TransactionData:
-    assert row.relayer is not None
-    data = transaction_data(row, status_reason(row, row.lane), row.relayer.identifier, row.lane.address)
-    if not isinstance(event, RequestedEvent):
-        return data
-    # Without an actor if a process of the last release recorded the request.
-    return TransactionChangeData(**data, actor=row.action_actor or str(Actor()), reason=row.action_note)
+    def data() -> TransactionData:
+        shown = transaction_data(row, status_reason(row, row.lane), relayer.identifier, row.lane.address)
+        if not isinstance(event, RequestedEvent):
+            return shown
+        # Without an actor if a process of the last release recorded the request.
+        return TransactionChangeData(**shown, actor=row.action_actor or str(Actor()), reason=row.action_note)
+
+    return Emission(event, relayer.notification, data, row.traceparent)

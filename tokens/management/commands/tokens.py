@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from relayer_service import extensions
 from relayer_service.audit.actors import ActorKind, acting_as
-from tokens import peppers, writes
+from tokens import checks, writes
 from tokens.credentials import KEY_LENGTH
 from tokens.models import AccessToken
 from tokens.scopes import Scope
@@ -64,7 +64,7 @@ class Command(BaseCommand):
         lines = [COLUMNS.format("token", "name", "user", "state", "expires", "last use", "pepper", "permissions")]
         unverifiable = []
         for token in AccessToken.objects.select_related("user").order_by("created_at", "id"):
-            problem = peppers.problem(token)
+            problem = checks.problem(token)
             if problem:
                 unverifiable.append(f"  {token}: {problem}")
             lines.append(
