@@ -27,7 +27,7 @@ def read_address(signer: Signer) -> tuple[str, str]:
         return signer.verified_identity, str(error)
 
 
-class Answers:
+class ProbeCache:
     """Addresses of signers and chain IDs of nodes, each read once for one request or fleet file."""
 
     def __init__(self) -> None:

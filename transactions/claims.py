@@ -13,7 +13,7 @@ from transactions.settlement import adoption
 def send_request(row: Transaction, reason: str) -> bool:
     """Decide that a request is a new one, and have its lane send it; return False if it was decided already."""
     with transaction.atomic():
-        done = adoption.let_go(row, reason)
+        done = adoption.release_claim(row, reason)
         if done:
             push(wake_lane, row.lane_id)
     return done

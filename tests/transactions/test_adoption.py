@@ -227,7 +227,7 @@ def test_a_repeated_request_waits_however_long_staff_take(local_chain: LocalChai
 def test_staff_let_a_request_go(local_chain: LocalChain) -> None:
     account, _ = lost(local_chain)
     row = request(account)
-    assert adoption.let_go(row) is True
+    assert adoption.release_claim(row) is True
     row.refresh_from_db()
     assert (adoption.unclaimed_matches([row]), row.status) == ({}, "pending")
 

@@ -138,7 +138,7 @@ def _announce(lane: Lane, event: Any, reason: Hold, details: str) -> None:
         emit(event, lane.relayer.notification, data)
 
 
-def doubt_lanes(selection: Selection, details: str) -> int:
+def hold_for_lost_commits(selection: Selection, details: str) -> int:
     """Hold lanes whose commits may have been lost, also those that are held for that already; return how many."""
     return change_lanes(selection, lambda lane: doubt_commits(lane, details))
 
