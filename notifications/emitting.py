@@ -3,40 +3,36 @@
 A change that is rolled back sends nothing; one that is committed is sent even if the push to the workers is lost.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.db import transaction
 
 from notifications.delivery.alerts import MAX_ALERTED, working_targets
-from notifications.delivery.creating import channels, create_deliveries
+from notifications.delivery.creating import Emission, create_deliveries, create_each
 from notifications.events import NOTIFICATION_TEST, Data, Event, NotificationData
 from notifications.models import Delivery, Notification
 from notifications.tasks import deliver
 from relayer_service.audit.recording import acted, changed, record
 from relayer_service.background.tasks import push
+from relayer_service.observability import tracing
 
 # Tasks that one change queues. Each takes a moment, which staff wait for.
 MAX_WOKEN = 100
 
 
-def emit(event: Event[Data], notification: Notification | None, data: Data) -> Delivery | None:
-    """Emit an event as part of the current transaction; return its delivery to the webhook, if there is one.
+def emit(event: Event[Data], notification: Notification | None, data: Data) -> None:
+    """Emit an event about a relayer as part of the current transaction."""
+    emit_each([Emission(event, notification, lambda: data, tracing.traceparent.get())])
 
-    One about a relayer is also sent to the channels for people that chose it.
-    """
-    targets = [] if notification is None else [notification]
-    if event.subject(data):
-        targets += channels(event.name)
-    created = create_deliveries(event, targets, data)
-    wake(delivery.notification_id for delivery in created)
-    own = (delivery for delivery in created if delivery.notification == notification)
-    return next(own, None)
+
+def emit_each(emissions: Sequence[Emission]) -> None:
+    """Emit events about relayers as part of the current transaction, with one statement per kind of event."""
+    wake(create_each(emissions))
 
 
 def emit_to_all(event: Event[Data], data: Data) -> None:
     """Emit an event about the service to the webhooks that chose it."""
-    created = create_deliveries(event, working_targets(event.name)[:MAX_ALERTED], data)
-    wake(delivery.notification_id for delivery in created)
+    wake(create_deliveries(event, working_targets(event.name)[:MAX_ALERTED], data))
 
 
 def send_test_event(notification: Notification) -> Delivery | None:
@@ -44,7 +40,10 @@ def send_test_event(notification: Notification) -> Delivery | None:
     if not notification.enabled:
         return None
     with transaction.atomic():
-        sent = emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
+        data = NotificationData(notification_id=notification.identifier)
+        created = create_deliveries(NOTIFICATION_TEST, [notification], data)
+        wake(created)
+        sent = notification.deliveries.get(identifier=created[notification.pk])
         text = f"Sent a test event, {sent}."
         gone = Notification.objects.filter(pk=notification.pk, gone_at__isnull=False)
         if gone.update(gone_at=None):

@@ -14,7 +14,7 @@ MISMATCH = "The relayer's address is {}, but its signer's is {}. Save the signer
 
 
 def read_address(signer: Signer) -> tuple[str, str]:
-    """Return the signer's address and "", or if it cannot be read, the last verified one and a warning.
+    """Return the signer's address and "", or if it cannot be read, the last verified one and the error.
 
     This may call a key-management system and wait for it.
     """
@@ -24,10 +24,10 @@ def read_address(signer: Signer) -> tuple[str, str]:
         with waiting_for_others():
             return backend.address(), ""
     except SignerError as error:
-        return signer.verified_identity, f"{NO_ADDRESS}{error}"
+        return signer.verified_identity, str(error)
 
 
-class Answers:
+class ProbeCache:
     """Addresses of signers and chain IDs of nodes, each read once for one request or fleet file."""
 
     def __init__(self) -> None:
@@ -35,11 +35,12 @@ class Answers:
         self._chain_ids: dict[str, int | str] = {}
 
     def address(self, signer: Signer) -> tuple[str, str]:
-        """Return the result of `read_address`, which is called again when the signer's config has changed."""
+        """Return the address as `read_address` does, with a warning; again when the signer's config has changed."""
         key = (signer.identifier, signer.config_version)
         if key not in self._addresses:
             self._addresses[key] = signer, read_address(signer)
-        return self._addresses[key][1]
+        address, error = self._addresses[key][1]
+        return address, error and f"{NO_ADDRESS}{error}"
 
     def chain_ids(self, urls: Sequence[str]) -> list[int | str]:
         """Return the chain ID of each node, or the reason why there is none; wait for the slowest node."""
@@ -51,8 +52,8 @@ class Answers:
 
     def save_errors(self) -> None:
         """Save on each signer why its address could not be read, or that it could: its relayers show the reason."""
-        for signer, (_, warning) in self._addresses.values():
-            signing.note_error(signer, warning.removeprefix(NO_ADDRESS))
+        for signer, (_, error) in self._addresses.values():
+            signing.note_error(signer, error)
 
 
 def missing_address_reason(signer: Signer) -> str:

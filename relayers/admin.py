@@ -25,7 +25,7 @@ from relayer_service.admin.references import MAX_SHOWN, is_key
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.prefixes import CaseFolded
 from relayers import formatting, guards, policy_fields
-from relayers.account import Answers
+from relayers.account import ProbeCache
 from relayers.bulk_edit_admin import BulkEditAdmin
 from relayers.filters import NetworkFilter, ProblemFilter, RelayerStateFilter, used_networks
 from relayers.forms import FUNDING, TOP_UP_FIELDS, RelayerForm, shows_signing
@@ -129,7 +129,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
 
     def get_form(self, request: HttpRequest, obj: Relayer | None = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change=change, **kwargs)
-        form.answers = request.__dict__.setdefault("answers", Answers())
+        form.answers = request.__dict__.setdefault("answers", ProbeCache())
         form.can_fund = request.user.has_perm(FUNDING)
         return form
 

@@ -21,7 +21,7 @@ from relayer_service.admin.jobs import announce
 from relayer_service.jobs import running
 from relayer_service.jobs.kinds import kind
 from relayer_service.net.addresses import mask
-from relayers.account import Answers
+from relayers.account import ProbeCache
 from relayers.bulk_edits import MINIMUM, NODES, WEBHOOK, Group, groups, minimum
 from relayers.models import Relayer
 from relayers.policy_fields import coins
@@ -134,7 +134,7 @@ class BulkEditAdmin(ResourceAdmin):
         return self._preview(request, pending, form, title)
 
     def _preview(self, request: HttpRequest, pending: PendingAction, form: BulkEditForm, title: str) -> HttpResponse:
-        found = list(groups(pending.selection, form.changes, Answers()))
+        found = list(groups(pending.selection, form.changes, ProbeCache()))
         changed = sum(group.count for group in found if not group.fault)
         texts = [f"Changes {kind(KIND).counted(changed)}. Reason: {form.cleaned_data['reason']}"]
         texts += [line for group in found for line in lines(group)]

@@ -18,7 +18,7 @@ from chain.networks import networks
 from notifications.models import Notification
 from relayer_service.storage.selections import Selection
 from relayer_service.writes import Values
-from relayers.account import Answers
+from relayers.account import ProbeCache
 from relayers.models import Relayer
 from relayers.policy_fields import FORM_FIELDS, amount
 from relayers.writes import UNKNOWN, RelayerWrite
@@ -42,7 +42,7 @@ def edited_rows() -> QuerySet[Relayer]:
     return Relayer.objects.select_related("signer", "notification", "spending", "funding_relayer", "health")
 
 
-def edit(relayer: Relayer, changes: Changes, answers: Answers, reason: str) -> bool:
+def edit(relayer: Relayer, changes: Changes, answers: ProbeCache, reason: str) -> bool:
     """Change a relayer; return whether anything is different. Raise `ValidationError` if a rule is violated."""
     # Calls the nodes, before the transaction: waiting inside it would block others.
     prepare(relayer, changes, answers)
@@ -56,7 +56,7 @@ def edit(relayer: Relayer, changes: Changes, answers: Answers, reason: str) -> b
     return bool(write.fields)
 
 
-def prepare(relayer: Relayer, changes: Changes, answers: Answers) -> RelayerWrite:
+def prepare(relayer: Relayer, changes: Changes, answers: ProbeCache) -> RelayerWrite:
     write = RelayerWrite(relayer)
     write.answers = answers
     write.change(values(relayer, changes))
@@ -94,7 +94,7 @@ def minimum(relayer: Relayer, text: str) -> int | None:
     return limit
 
 
-def groups(selection: Selection, changes: Changes, answers: Answers) -> Iterator[Group]:
+def groups(selection: Selection, changes: Changes, answers: ProbeCache) -> Iterator[Group]:
     """Yield the selected relayers by network, each with what the first of them shows; this calls the new nodes."""
     found: dict[tuple[str, int | None], tuple[int, int]] = {}
     for condition in selection.conditions(GROUP_BATCH):

@@ -20,7 +20,7 @@ from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import ConcurrentChange, Section
 from relayer_service.net.addresses import MASK, mask
 from relayer_service.storage.encryption import DecryptionError
-from relayers.account import Answers
+from relayers.account import ProbeCache
 from relayers.funding import TOP_UP_COLUMNS, TopUpAmounts
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.policies import POLICIES, validate_policies
@@ -97,7 +97,7 @@ class RelayerSection(Section):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.answers = Answers()
+        self.answers = ProbeCache()
         # Signers whose relayers move to an address, those that are not in the file included.
         self.followed: list[tuple[Signer, str]] = []
         # By path, the writes of relayers whose nodes are called.

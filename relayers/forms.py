@@ -15,7 +15,7 @@ from relayer_service.admin.forms import ResourceForm, declare_fields
 from relayer_service.api.evm import validate_evm_address
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
-from relayers.account import Answers
+from relayers.account import ProbeCache
 from relayers.funding import TOP_UP_COLUMNS
 from relayers.models import MASKED_COLUMNS, Relayer
 from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, amount, coins, shown, whole_number
@@ -112,7 +112,7 @@ class RelayerForm(ResourceForm):
     spending_rules = SpendingRulesField(required=False, label="Spending rules")
 
     # Shared by the forms that validate the same request twice.
-    answers: Answers | None = None
+    answers: ProbeCache | None = None
     # Set by the admin for staff who can send transactions: a top-up moves coins.
     can_fund = False
 

@@ -207,7 +207,7 @@ def _write(found: list[Finding], now: datetime) -> None:
         if not differing:
             unchanged[has_balance].append(health)
             continue
-        health.release(due_at, **times(has_balance, now), **differing)
+        health.release(due_at, **check_timestamps(has_balance, now), **differing)
         announce(health, changes)
         if changes.get("runway_is_short") and not health.runway_is_short:
             announce_runway(health, changes, now)
@@ -218,7 +218,7 @@ def _write(found: list[Finding], now: datetime) -> None:
     # Most checks find no change: one statement for all of them.
     for has_balance, rows in unchanged.items():
         if rows:
-            RelayerHealth.objects.held(rows).update(due_at=due_at, lease=None, **times(has_balance, now))
+            RelayerHealth.objects.held(rows).update(due_at=due_at, lease=None, **check_timestamps(has_balance, now))
 
 
 def write_node_keys(relayers: Iterable[Relayer]) -> None:
@@ -233,14 +233,14 @@ def write_node_keys(relayers: Iterable[Relayer]) -> None:
         Relayer.objects.filter(pk__in=found, node_keys=before).update(node_keys=keys)
 
 
-def times(has_balance: bool, now: datetime) -> dict[str, datetime]:
+def check_timestamps(has_balance: bool, now: datetime) -> dict[str, datetime]:
     return {"checked_at": now, "balance_at": now} if has_balance else {"checked_at": now}
 
 
 def find(health: RelayerHealth, reading: AccountReading, mismatch: str, now: datetime) -> Finding:
     changes = judge(health, reading, mismatch)
     if changes:
-        changes |= starts(health, changes, now) | {"network": health.relayer.network}
+        changes |= problem_starts(health, changes, now) | {"network": health.relayer.network}
     if "balance_text" in changes:
         changes |= histories(health, int(changes["balance_text"]), now)
     differing = {name: value for name, value in changes.items() if getattr(health, name) != value}
@@ -271,7 +271,7 @@ def judge(health: RelayerHealth, reading: AccountReading, mismatch: str = "") ->
     return changes
 
 
-def starts(health: RelayerHealth, changes: Mapping[str, Any], now: datetime) -> dict[str, datetime | None]:
+def problem_starts(health: RelayerHealth, changes: Mapping[str, Any], now: datetime) -> dict[str, datetime | None]:
     """Return since when the problems of a relayer have lasted, after these changes."""
     is_disabled = changes.get("system_disabled", health.system_disabled)
     is_failing = is_disabled or changes.get("failed_checks", health.failed_checks) > 0

@@ -6,7 +6,7 @@ from django.core.exceptions import ValidationError
 
 from relayer_service.jobs.kinds import JobKind, Result
 from relayer_service.storage.selections import Selection
-from relayers.account import Answers
+from relayers.account import ProbeCache
 from relayers.bulk_edits import edit, edited_rows
 from relayers.states import set_all_paused
 
@@ -47,7 +47,7 @@ class EditRelayers(JobKind):
     in_transaction = False
 
     def __init__(self) -> None:
-        self.answers = Answers()
+        self.answers = ProbeCache()
 
     def run(self, keys: Sequence[int]) -> Result:
         done, failures = 0, []

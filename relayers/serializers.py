@@ -34,7 +34,7 @@ from relayer_service.net.incoming import InsufficientScope
 from relayer_service.storage.clock import timestamp
 from relayer_service.storage.resources import Resource
 from relayers import guards
-from relayers.account import Answers
+from relayers.account import ProbeCache
 from relayers.list_filters import LIST_FILTERS
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies
@@ -349,7 +349,7 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
     top_up = TopUpRequest(required=False, allow_null=True, help_text=TOP_UP_HELP)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        self.answers = Answers()
+        self.answers = ProbeCache()
         # Called before the row is locked: a node or signer that hangs must not delay other changes.
         self.answers.chain_ids([entry["url"] for name in MASKED_COLUMNS for entry in attrs.get(name) or []])
         signer = attrs.get("signer_id")

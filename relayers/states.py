@@ -1,10 +1,11 @@
 """Pausing and resuming relayers, one or many, with their events."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from django.db import transaction
 
-from notifications.delivery.creating import Candidate, create_each, create_for_channels
+from notifications.delivery.creating import Emission, Webhook, create_each
 from notifications.emitting import emit, wake
 from relayer_service.audit import actors
 from relayer_service.audit.recording import record_same
@@ -16,6 +17,8 @@ from relayers.models import Relayer
 
 # Relayers that are locked and written together: few enough that others do not wait long for the locks.
 BATCH_SIZE = 2_000
+# Events of one batch that each channel for people receives.
+MAX_PER_CHANNEL = 20
 ACCOUNT_CHANGED = "The account or the signer changed."
 EVENT_COLUMNS = ["identifier", "name", "network", "network_type"]
 
@@ -71,12 +74,11 @@ def _write(keys: Sequence[int], paused: bool, reason: str = "") -> tuple[list[tu
         return RelayerChangeData(**_data(*columns), actor=actor, reason=reason)
 
     event = RELAYER_PAUSED if paused else RELAYER_RESUMED
-    targets = create_each(
-        event,
-        [Candidate(row[1], row[2], row[3], data(*row[4:]), trace) for row in rows if row[1] is not None],
-    )
-    targets |= create_for_channels(event, (data(*row[4:]) for row in rows))
-    return [(row[0], row[4]) for row in rows], targets
+    webhooks = [None if row[1] is None else Webhook(*row[1:4]) for row in rows]
+    emissions = [
+        Emission(event, webhook, partial(data, *row[4:]), trace) for row, webhook in zip(rows, webhooks, strict=True)
+    ]
+    return [(row[0], row[4]) for row in rows], create_each(emissions, MAX_PER_CHANNEL)
 
 
 def report_removed_top_ups(relayers: Iterable[Relayer]) -> None:

@@ -16,7 +16,7 @@ from relayer_service.background.tasks import push
 from relayer_service.storage.selections import Selection
 from relayer_service.writes import BATCH_SIZE, Values
 from relayers import guards
-from relayers.account import Answers
+from relayers.account import ProbeCache
 from relayers.funding import CLEARED, TOP_UP_COLUMNS
 from relayers.models import ACCOUNT_COLUMNS, MASKED_COLUMNS, NO_READINGS, Relayer, RelayerHealth
 from relayers.policy_fields import coins
@@ -60,7 +60,7 @@ class RelayerWrite(HolderWrite[Relayer]):
     def __init__(self, row: Relayer) -> None:
         super().__init__(row)
         # Replaced by those of the request or file that this write belongs to.
-        self.answers = Answers()
+        self.answers = ProbeCache()
         self.given: Values = {}
         # Whether to pause or to resume; not only a column, as the webhook gets an event.
         self.paused: bool | None = None

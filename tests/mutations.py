@@ -549,15 +549,15 @@ MUTATIONS: dict[int, Mutation] = {
     73: Mutation(
         "Any number of nonces is in flight.",
         "transactions/lanes/drafting.py",
-        "room = max(0, window - (next_nonce - count)) if is_ours else 0",
-        "room = window if is_ours else 0",
+        "room = max(0, work.window - (next_nonce - count)) if is_ours else 0",
+        "room = work.window if is_ours else 0",
         ("tests/transactions/test_turn_order.py",),
     ),
     74: Mutation(
         "Nonces are assigned that another program has used.",
         "transactions/lanes/drafting.py",
-        "room = max(0, window - (next_nonce - count)) if is_ours else 0",
-        "room = max(0, window - (next_nonce - count))",
+        "room = max(0, work.window - (next_nonce - count)) if is_ours else 0",
+        "room = max(0, work.window - (next_nonce - count))",
         ("tests/transactions/test_turn_order.py",),
     ),
     75: Mutation(

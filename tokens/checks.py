@@ -1,4 +1,4 @@
-"""Which active tokens no configured pepper verifies: for `manage.py check`, /ready and lists of tokens."""
+"""Whether a configured pepper verifies each active token, for the system checks and the readiness probe."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import DatabaseError
 
-from tokens import peppers
 from tokens.models import AccessToken
+from tokens.peppers import fingerprints
 
 MAX_NAMED = 20
 
 
 def problem(token: AccessToken) -> str:
     """Return why no configured pepper verifies a token, or an empty string."""
-    configured = peppers.fingerprints().get(token.pepper_id)
+    configured = fingerprints().get(token.pepper_id)
     if configured is None:
         return f"the pepper {token.pepper_id!r} is missing from TOKEN_PEPPERS"
     if token.pepper_fingerprint not in ("", configured):
@@ -36,9 +36,9 @@ def problem_of_all() -> str:
 def check_peppers(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """Find active tokens that no pepper verifies. Needs the database: `check --database default`."""
     try:
-        problem = problem_of_all() if databases else ""
+        text = problem_of_all() if databases else ""
     except DatabaseError:
         # Before the migrations, the table or the column does not exist.
         return []
     hint = "Restore the pepper in TOKEN_PEPPERS, or replace the tokens with `manage.py tokens revoke` and `issue`."
-    return [Error(problem, hint=hint, id="tokens.E001")] if problem else []
+    return [Error(text, hint=hint, id="tokens.E001")] if text else []

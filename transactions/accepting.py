@@ -32,6 +32,7 @@ from signers import signing
 from transactions import metrics, optimistic, queues, quotas, rules
 from transactions.changes import log_change
 from transactions.lane_locks import QueuedLane, claim_lane, lock_lane_and_read_relayer
+from transactions.lanes.wake import wake_lane
 from transactions.models import Lane, Status, StatusChange, Transaction, amount_text
 from transactions.networks import network_of
 from transactions.relayer_lookup import read_relayer
@@ -179,7 +180,7 @@ def _accepted(row: Transaction, queue: QueuedLane) -> Accepted:
     transaction.on_commit(lambda: metrics.count(metrics.ACCEPTED, queue.lane.chain_id), robust=True)
     log_change(row, "", "it is accepted")
     transaction.on_commit(lambda: step("accept_committed"))
-    push_lane(queue.lane)
+    push(wake_lane, queue.lane.pk)
     return Accepted(row, queue.lane.generation, queue.queue.queued)
 
 
@@ -297,13 +298,6 @@ def _insert(row: Transaction, charges: NewCharges | None, condition: SqlFragment
     if charges:
         charges.save(row)
     return True
-
-
-def push_lane(lane: Lane) -> None:
-    """Queue a turn of the lane for when this transaction is committed."""
-    from transactions.tasks import wake_lane  # imports the engine, which web processes do not need before
-
-    push(wake_lane, lane.pk)
 
 
 def _earlier(request: Request, relayer: Relayer, queue: QueuedLane | None = None) -> Accepted | None:

@@ -18,10 +18,12 @@ from relayer_service.api.exceptions import Conflict, Forbidden, NotFound
 from relayer_service.audit import actors
 from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import acted, record
+from relayer_service.background.tasks import push
 from relayer_service.storage.databases import require_durability
 from relayers.models import Relayer
 from transactions import accepting, routing
 from transactions.changes import Changes, locking_rows
+from transactions.lanes.wake import wake_lane
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Status, Transaction
 from transactions.networks import network_of
 from transactions.possible_actions import HELD, RESEND, refusal
@@ -240,7 +242,7 @@ def _finish(changes: Changes, lane: Lane, entries: Iterable[Any]) -> None:
     record(entries)
     step("requested")
     transaction.on_commit(lambda: step("request_committed"))
-    accepting.push_lane(lane)
+    push(wake_lane, lane.pk)
 
 
 def _check(row: Transaction, action: str) -> Relayer:

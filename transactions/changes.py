@@ -11,9 +11,8 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from notifications.delivery.creating import Candidate, all_channels, create_each
-from notifications.emitting import wake
-from notifications.subscriptions import is_chosen
+from notifications.delivery.creating import Emission
+from notifications.emitting import emit_each
 from relayer_service.audit.actors import Actor
 from relayer_service.observability.logs import redact
 from relayer_service.storage.clock import DatabaseNow, database_now
@@ -25,7 +24,7 @@ from transactions import metrics
 from transactions.events import BY_STATUS, RequestedEvent, TransactionChangeData, TransactionEvent
 from transactions.models import FINAL, UNSUCCESSFUL, Attempt, Lane, Status, StatusChange, Transaction
 from transactions.reasons import status_reason
-from transactions.representation import transaction_data
+from transactions.representation import TransactionData, transaction_data
 from transactions.spending.settling import changes_charges, settle
 from transactions.states import Cause, target
 
@@ -112,11 +111,13 @@ class Changes:
         self._settled: list[Transaction] = []
 
     def update(self, row: Transaction, **columns: Any) -> None:
-        """Change columns of a row. The version rises once in this transaction."""
+        """Change columns of a row. The version rises once in this transaction; a new reason replaces its code."""
         if row.pk not in self._rows:
             self._rows[row.pk] = row
             row.version += 1
             self._columns[row.pk].add("version")
+        if "status_reason" in columns:
+            columns.setdefault("reason_code", None)
         for name, value in columns.items():
             setattr(row, name, value)
             self._columns[row.pk].add(name)
@@ -166,28 +167,21 @@ class Changes:
         if self._lines:
             insert(StatusChange, {}, dict(zip(LINE_COLUMNS, zip(*self._lines, strict=True), strict=True)))
         settle(self._settled, self.now)
-        self._emit()
+        own = [each for each in self._events if each[1].kind == Transaction.Kind.REQUEST and each[1].relayer]
+        emit_each([_emission(event, row) for event, row in own])
         observations = [*self._observations]
         transaction.on_commit(lambda: metrics.observe_changes(observations), robust=True)
 
-    def _emit(self) -> None:
-        each: dict[TransactionEvent[Any], list[Candidate]] = defaultdict(list)
-        people = all_channels() if self._events else []
-        for event, row in self._events:
-            if row.kind != Transaction.Kind.REQUEST or row.relayer is None:
-                continue
-            own = [row.relayer.notification] if row.relayer.notification else []
-            targets = [target for target in (*own, *people) if is_chosen(target.events, event.name)]
-            if not targets:
-                continue
-            data = transaction_data(row, status_reason(row, row.lane), row.relayer.identifier, row.lane.address)
-            if isinstance(event, RequestedEvent):
-                # Without an actor if a process of the last release recorded the request.
-                data = TransactionChangeData(**data, actor=row.action_actor or str(Actor()), reason=row.action_note)
-            each[event] += [
-                Candidate(target.pk, target.enabled, target.events, data, row.traceparent) for target in targets
-            ]
-        woken: set[int] = set()
-        for event, deliveries in each.items():
-            woken |= create_each(event, deliveries)
-        wake(woken)
+
+def _emission(event: TransactionEvent[Any], row: Transaction) -> Emission:
+    relayer = row.relayer
+    assert relayer is not None
+
+    def data() -> TransactionData:
+        shown = transaction_data(row, status_reason(row, row.lane), relayer.identifier, row.lane.address)
+        if not isinstance(event, RequestedEvent):
+            return shown
+        # Without an actor if a process of the last release recorded the request.
+        return TransactionChangeData(**shown, actor=row.action_actor or str(Actor()), reason=row.action_note)
+
+    return Emission(event, relayer.notification, data, row.traceparent)

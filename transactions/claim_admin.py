@@ -15,9 +15,9 @@ from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnlyAdmin
 from relayer_service.admin.confirmation import PendingAction, ReasonForm
 from transactions import formatting
-from transactions.claims import link_request, send_request
+from transactions.claims import send_request
 from transactions.models import Transaction
-from transactions.settlement.adoption import find_claim
+from transactions.settlement.adoption import find_claim, link
 
 LINK, SEND = "This is the transaction found on the chain", "This is another payment: send it"
 FOUND = "The transaction found on the chain is {hash}, with nonce {nonce} in block {block}."
@@ -64,7 +64,7 @@ class ClaimAdmin(ReadOnlyAdmin):
         form = ReasonForm(request.POST if pending.is_confirmed else None, required=True)
         if pending.is_confirmed and form.is_valid():
             reason = form.cleaned_data["reason"]
-            done = link_request(row, found, reason) if title == LINK else send_request(row, reason)
+            done = link(row, found, reason) if title == LINK else send_request(row, reason)
             text = "Linked." if title == LINK else "It is sent."
             self.message_user(request, text if done else CHANGED, messages.SUCCESS if done else messages.WARNING)
             return pending.leave()

@@ -5,20 +5,15 @@ from __future__ import annotations
 from django.db import transaction
 
 from relayer_service.background.tasks import push
+from transactions.lanes.wake import wake_lane
 from transactions.models import IS_PENDING, Lane, Transaction
 from transactions.settlement import adoption
-from transactions.tasks import wake_lane
-
-
-def link_request(row: Transaction, found: Transaction, reason: str) -> bool:
-    """Decide that a request is this transaction on the chain; return False if that is no longer possible."""
-    return adoption.link(row, found, reason)
 
 
 def send_request(row: Transaction, reason: str) -> bool:
     """Decide that a request is a new one, and have its lane send it; return False if it was decided already."""
     with transaction.atomic():
-        done = adoption.let_go(row, reason)
+        done = adoption.release_claim(row, reason)
         if done:
             push(wake_lane, row.lane_id)
     return done

@@ -11,12 +11,11 @@ from chain import limits
 from relayer_service.audit.recording import acted, record
 from relayer_service.background.tasks import push
 from transactions.actions import Refused
-from transactions.holding import lock_lanes
 from transactions.lanes.pricing import policy_ceiling
+from transactions.lanes.wake import wake_lane
 from transactions.models import IS_IN_FLIGHT, Hold, Lane, Transaction, Waiting
 from transactions.networks import network_of
-from transactions.settlement.holds import GAP_BLOCKS
-from transactions.tasks import wake_lane
+from transactions.settlement.holds import GAP_BLOCKS, lock_lanes
 
 
 def fill_refusal(lane: Lane, nonce: int) -> str:

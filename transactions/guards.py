@@ -11,6 +11,7 @@ from relayer_service.storage.clock import DatabaseNow, timestamp
 from relayer_service.storage.newest import newest_with
 from relayer_service.storage.prefixes import starts_with
 from relayers.guards import GUARDED_COLUMNS, Guard
+from transactions.lanes.wake import wake_lane
 from transactions.models import IS_IN_STATUS, IS_OPEN, Lane, Status, TopUp, Transaction
 
 NODE_COLUMNS = {"custom_rpc_urls", "network", "chain_id"}
@@ -56,8 +57,6 @@ class LaneGuard(Guard):
             # The next transaction is sent through the lane of the account that the relayer has by then.
             changes["relayer"] = None
         Lane.objects.filter(pk__in=keys).update(**changes)
-        from transactions.tasks import wake_lane  # imports the engine, which web processes do not need before
-
         open_rows = Transaction.objects.filter(IS_OPEN, lane__in=keys)
         for key in open_rows.order_by("lane").values_list("lane", flat=True).distinct():
             push(wake_lane, key)

@@ -58,7 +58,7 @@ NO_LIMITS = "allowed AS (SELECT id FROM lane)"
 
 
 @dataclass(frozen=True)
-class Seen:
+class Snapshot:
     """What a request depends on, as it was read without a lock."""
 
     relayer: Relayer
@@ -77,7 +77,7 @@ class Seen:
         return SqlFragment(f"{SAME_RELAYER}, {SAME_LIMITS}", [*parameters, keys, hours, len(keys)])
 
 
-def read(relayer_id: str, token_id: int | None, requester: str) -> Seen:
+def read(relayer_id: str, token_id: int | None, requester: str) -> Snapshot:
     """Read what a request depends on; raise `NotFound` if there is no such relayer."""
     with connection.cursor() as cursor:
         cursor.execute(READ, [token_id, token_id, *queues.size_parameters(requester), relayer_id])
@@ -87,4 +87,4 @@ def read(relayer_id: str, token_id: int | None, requester: str) -> Seen:
     relayer, token_spending = relayer_lookup.from_columns(relayer_id, of_relayer or None)
     lane = from_columns(of_lane) if of_lane[0] is not None else None
     rows = [SpendingLimit.from_db(connection.alias, LIMIT_COLUMNS, each) for each in json.loads(limits or "[]")]
-    return Seen(relayer, version, lane, token_spending, {(row.policy_id, row.name): row for row in rows})
+    return Snapshot(relayer, version, lane, token_spending, {(row.policy_id, row.name): row for row in rows})

@@ -94,7 +94,7 @@ def _for_waiting(row: Transaction, lane: Lane) -> Advice:
         return _for_hold(lane)
     if lane.relayer and lane.relayer.paused:
         return Advice(None, "Resume the relayer to send it.")
-    if lane.waiting == Waiting.FUNDS and row.status_reason.startswith(Waiting.FUNDS.label):
+    if lane.waiting == Waiting.FUNDS and row.reason_code == Transaction.Reason.FUNDS:
         return Advice(Remedy.TOP_UP, "The balance does not cover it.")
     if lane.waiting == Waiting.SIGNER:
         return Advice(None, "Check the signer of the relayer.")

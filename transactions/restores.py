@@ -14,6 +14,7 @@ from relayer_service.storage.selections import Selection
 from relayer_service.storage.ttl_cache import TTLCache
 from transactions import witness
 from transactions.models import Lane
+from transactions.settlement.holds import hold_for_lost_commits
 
 logger = logging.getLogger(__name__)
 
@@ -49,11 +50,9 @@ def _hold_if_behind(lanes: QuerySet[Lane]) -> bool:
     behind = [pk for pk, name, generation in current if found.get(name, 0) > generation]
     if not behind:
         return False
-    from transactions.holding import doubt_lanes  # imports the engine, which imports this
-
     logger.critical("All lanes are held: %s", RESTORED)
     with acting_as(ActorKind.WORKER, "witness"):
-        doubt_lanes(Selection.from_queryset(Lane.objects.all()), RESTORED)
+        hold_for_lost_commits(Selection.from_queryset(Lane.objects.all()), RESTORED)
     # Last: if this is interrupted, the next check starts over. The old witness is kept for another restore.
     Lane.objects.filter(pk__in=behind).update(witness="")
     return True

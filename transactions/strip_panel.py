@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -47,8 +46,6 @@ VARIANTS: dict[str, str] = {
 # Of the part that shows the address and what is missing.
 TOP_UP_URL = "#top-up"
 TRANSACTION_REMEDIES = {Remedy.SPEED_UP, Remedy.CANCEL, Remedy.RESEND}
-# In the words of `planning`, which knows what the next request can cost.
-MISSING = re.compile(r"(?P<amount>[0-9.]+ \S+) are missing")
 # Of prices, from this one on.
 SIGNIFICANT_DIGITS = 4
 MINIMUM_ROUNDED = 10**SIGNIFICANT_DIGITS
@@ -256,14 +253,11 @@ def top_up(lane: Lane, cells: Sequence[Cell]) -> dict[str, str]:
     balance = lane.relayer.health.balance if lane.relayer else None
     read_at: datetime | None = lane.relayer.health.balance_at if lane.relayer else None
     network = formatting.network_of(lane.relayer, lane)
-    found = MISSING.search(lane.waiting_details)
-    if found:
-        missing = found["amount"]
-    else:
-        flying = sum(
-            int(cell.attempt.max_cost_text) for cell in cells if cell.attempt and cell.state == State.IN_FLIGHT
-        )
-        short = flying - (balance or 0)
-        missing = coins(short, network) if balance is not None and short > 0 else "unknown"
-    shown = "unknown" if balance is None else f"{coins(balance, network)}, read {ago(read_at)}"
-    return {"address": lane.address, "missing": missing, "balance": shown}
+    attempts = [cell.attempt for cell in cells if cell.attempt and cell.state == State.IN_FLIGHT]
+    flying = sum(int(attempt.max_cost_text) for attempt in attempts)
+    missing = int(lane.missing_text or (0 if balance is None else flying - balance))
+    return {
+        "address": lane.address,
+        "missing": coins(missing, network) if missing > 0 else "unknown",
+        "balance": "unknown" if balance is None else f"{coins(balance, network)}, read {ago(read_at)}",
+    }

@@ -1,17 +1,12 @@
-"""Tasks of transactions. `wake_lane` is only a push: a sweep also finds lanes with open rows."""
+"""Periodic work of transactions; that of lanes is pushed, too (`lanes/wake.py`)."""
 
-from relayer_service.background.tasks import STOP_SECONDS, periodic, queue, task
+from relayer_service.background.tasks import STOP_SECONDS, periodic, queue
 from transactions import pruning
+from transactions.lanes import wake  # noqa: F401  # registers its task
 from transactions.lanes.engine import engine
 from transactions.settlement import second_node
 from transactions.spending import checking
 from transactions.topups import sweeping
-
-
-@task()
-def wake_lane(lane_pk: int) -> None:
-    """Start a turn of a lane in this worker."""
-    engine.wake(lane_pk)
 
 
 @periodic(seconds=2)

@@ -111,12 +111,13 @@ def new_target(url: str) -> Any:
 
 
 def emit_to(target: Any) -> str:
-    from notifications.emitting import emit
+    from notifications.delivery.creating import create_deliveries
+    from notifications.emitting import wake
     from notifications.events import NOTIFICATION_TEST
 
-    emitted = emit(NOTIFICATION_TEST, target, {"notification_id": target.identifier})
-    assert emitted is not None, "the target is enabled"
-    return emitted.identifier
+    created = create_deliveries(NOTIFICATION_TEST, [target], {"notification_id": target.identifier})
+    wake(created)
+    return created[target.pk]
 
 
 def clear() -> None:

@@ -50,7 +50,7 @@ def is_news(target: Notification, now: datetime) -> bool:
 
 def alert_others(event: events.Event[events.Data], target: Notification, data: events.Data) -> set[int]:
     others = working_targets(event.name).exclude(pk=target.pk)[:MAX_ALERTED]
-    return {delivery.notification_id for delivery in create_deliveries(event, others, data)}
+    return set(create_deliveries(event, others, data))
 
 
 def working_targets(event: str) -> QuerySet[Notification]:

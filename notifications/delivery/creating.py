@@ -3,10 +3,9 @@
 The caller wakes the sender of their targets.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,9 +22,6 @@ from relayer_service.storage.clock import database_now, timestamp
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.inserting import insert
 
-# Events of one bulk action that each channel for people receives.
-MAX_PER_CHANNEL = 20
-
 
 @compiled()
 def all_channels() -> QuerySet[Notification]:
@@ -33,53 +29,54 @@ def all_channels() -> QuerySet[Notification]:
     return Notification.objects.exclude(type=Notification.Type.WEBHOOK).order_by("sequence")
 
 
-def channels(event: str) -> list[Notification]:
-    return [row for row in all_channels() if is_chosen(row.events, event)]
-
-
-def create_deliveries(event: Event[Data], notifications: Iterable[Notification], data: Data) -> list[Delivery]:
-    """Create the deliveries of one event to those of several webhooks that chose it.
-
-    For disabled ones it is skipped and counted.
-    """
-    now = database_now()
-    due_at, body = next_attempt(settings.WEBHOOK_SCHEDULE, 0, now), encode_body(event, data, now)
+def create_deliveries(event: Event[Data], notifications: Iterable[Notification], data: Data) -> dict[int, str]:
+    """Create the deliveries of one event to those of several webhooks that chose it; return their IDs by webhook."""
     chosen = [notification for notification in notifications if is_chosen(notification.events, event.name)]
-    count_skipped({notification.pk: 1 for notification in chosen if not notification.enabled})
-    deliveries = [
-        Delivery(
-            notification=notification,
-            event=event.name,
-            subject=event.subject(data),
-            request_id=current_request_id(),
-            traceparent=tracing.traceparent.get(),
-            body=body,
-            created_at=now,
-            due_at=due_at,
-        )
-        for notification in chosen
-        if notification.enabled
-    ]
-    return Delivery.objects.bulk_create(deliveries)
+    return _insert(event, [(notification, data, tracing.traceparent.get()) for notification in chosen])
 
 
-class Candidate(NamedTuple):
-    """A webhook that may get an event, with its data and the trace that it continues."""
+class Webhook(NamedTuple):
+    """The columns of a `Notification` that new deliveries depend on."""
 
     pk: int
     enabled: bool
-    # Those that the webhook chose.
     events: str
-    data: Any
+
+
+class Emission(NamedTuple):
+    """An event about a relayer, for the webhook of the relayer and for the channels for people."""
+
+    event: Event[Any]
+    webhook: Notification | Webhook | None
+    # Called only if the event was chosen.
+    data: Callable[[], Any]
     traceparent: str
 
 
-def create_each(event: Event[Data], candidates: Iterable[Candidate]) -> set[int]:
-    """Create the deliveries of one event with different data in one statement; return the keys of their webhooks."""
+def create_each(emissions: Sequence[Emission], max_per_channel: int | None = None) -> set[int]:
+    """Create the deliveries of events with one statement per kind of event; return the keys of their webhooks.
+
+    Channels for people get those of the first `max_per_channel` emissions, or all.
+    """
+    people = all_channels() if emissions else []
+    chosen: dict[Event[Any], list[tuple[Notification | Webhook, Any, str]]] = defaultdict(list)
+    for number, (event, webhook, data, traceparent) in enumerate(emissions):
+        own = [] if webhook is None else [webhook]
+        others = people if max_per_channel is None or number < max_per_channel else []
+        if targets := [target for target in (*own, *others) if is_chosen(target.events, event.name)]:
+            found = data()
+            chosen[event] += [(target, found, traceparent) for target in targets]
+    return {pk for event, each in chosen.items() for pk in _insert(event, each)}
+
+
+def _insert(event: Event[Any], each: Sequence[tuple[Notification | Webhook, Any, str]]) -> dict[int, str]:
+    """Insert the deliveries of one event in one statement; for disabled webhooks, it is skipped and counted."""
+    if not each:
+        return {}
     now = database_now()
-    each = [candidate for candidate in candidates if is_chosen(candidate.events, event.name)]
-    queued = [candidate for candidate in each if candidate.enabled]
-    count_skipped(Counter(candidate.pk for candidate in each if not candidate.enabled))
+    count_skipped(Counter(target.pk for target, _, _ in each if not target.enabled))
+    queued = [(target.pk, data, traceparent) for target, data, traceparent in each if target.enabled]
+    identifiers = [new_message_id() for _ in queued]
     insert(
         Delivery,
         {
@@ -92,26 +89,14 @@ def create_each(event: Event[Data], candidates: Iterable[Candidate]) -> set[int]
             "due_at": next_attempt(settings.WEBHOOK_SCHEDULE, 0, now),
         },
         {
-            "identifier": [new_message_id() for _ in queued],
-            "notification": [candidate.pk for candidate in queued],
-            "body": [encode_body(event, candidate.data, now) for candidate in queued],
-            "subject": [event.subject(candidate.data) for candidate in queued],
-            "traceparent": [candidate.traceparent for candidate in queued],
+            "identifier": identifiers,
+            "notification": [pk for pk, _, _ in queued],
+            "body": [encode_body(event, data, now) for _, data, _ in queued],
+            "subject": [event.subject(data) for _, data, _ in queued],
+            "traceparent": [traceparent for _, _, traceparent in queued],
         },
     )
-    return {candidate.pk for candidate in queued}
-
-
-def create_for_channels(event: Event[Data], each: Iterable[Data]) -> set[int]:
-    """Create the deliveries of a bulk action to the channels for people, at most MAX_PER_CHANNEL to each."""
-    chosen = channels(event.name)
-    if not chosen:
-        return set()
-    return {
-        delivery.notification_id
-        for data in islice(each, MAX_PER_CHANNEL)
-        for delivery in create_deliveries(event, chosen, data)
-    }
+    return {pk: identifier for (pk, _, _), identifier in zip(queued, identifiers, strict=True)}
 
 
 def current_request_id() -> str:

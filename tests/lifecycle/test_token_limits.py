@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from relayer_service.models import Job
-from relayers.account import Answers
+from relayers.account import ProbeCache
 from relayers.models import Relayer
 from signers.models import Signer
 from spending.models import SpendingPolicy
@@ -291,7 +291,7 @@ def test_without_send_no_relayer_gets_other_nodes(
 ) -> None:
     """Nodes that lie would have it pay again, or release what counts on limits."""
     settings.EXTENSIONS = ["lifecycle", "transactions"]
-    monkeypatch.setattr(Answers, "chain_ids", lambda self, urls: [11155111] * len(urls))
+    monkeypatch.setattr(ProbeCache, "chain_ids", lambda self, urls: [11155111] * len(urls))
     manager, sender = (Api(issue(name="t", user=user, scopes=each)[1]) for each in (["manage"], ["manage", "send"]))
     answers = [each.patch("/api/v1/relayers/small", {name: NODES}) for each in (manager, sender)]
     assert [(answer.status, answer.headers.get("www-authenticate")) for answer in answers] == [

@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from notifications import subscriptions
 from notifications.delivery import attempts
+from notifications.delivery.creating import create_deliveries
 from notifications.delivery.outbox import Exchange
-from notifications.emitting import emit
+from notifications.emitting import wake
 from notifications.events import NOTIFICATION_TEST, NotificationData
 from notifications.models import Delivery, Notification
 
@@ -53,9 +54,11 @@ def create_notification(**kwargs: Any) -> Notification:
 
 
 def emit_test(notification: Notification) -> Delivery:
-    emitted = emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
-    assert emitted is not None, "the notification is enabled"
-    return emitted
+    """Return a delivery to an enabled target."""
+    data = NotificationData(notification_id=notification.identifier)
+    created = create_deliveries(NOTIFICATION_TEST, [notification], data)
+    wake(created)
+    return notification.deliveries.get(identifier=created[notification.pk])
 
 
 def outcome(delivery: Delivery, response_code: int | None = 200, **kwargs: Any) -> attempts.Outcome:

@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from notifications.delivery import counts, outbox
-from notifications.emitting import emit
+from notifications.delivery.creating import create_deliveries
 from notifications.events import NOTIFICATION_TEST, NotificationData
 from notifications.models import Delivery, Notification, SkippedEventCount
 from notifications.replay import replay
@@ -42,8 +42,9 @@ def set_enabled(notification: Notification, enabled: bool) -> None:
     notification.save()
 
 
-def skip_test(notification: Notification) -> Delivery | None:
-    return emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
+def skip_test(notification: Notification) -> dict[int, str]:
+    data = NotificationData(notification_id=notification.identifier)
+    return create_deliveries(NOTIFICATION_TEST, [notification], data)
 
 
 def states() -> list[tuple[Any, ...]]:
@@ -54,7 +55,7 @@ def test_an_event_for_a_disabled_target_is_skipped_and_counted() -> None:
     disabled = create_notification(identifier="off")
     set_enabled(disabled, False)
     other = create_notification(identifier="on")
-    assert [skip_test(disabled), skip_test(disabled)] == [None, None]
+    assert [skip_test(disabled), skip_test(disabled)] == [{}, {}]
     emit_test(other)
     assert Delivery.objects.values_list("notification", flat=True).get() == other.pk
     assert (counts.skipped_events(), counts.skipped_events(disabled), counts.skipped_events(other)) == (2, 2, 0)

@@ -11,7 +11,7 @@ from django.db import transaction
 from huey.storage import MemoryStorage
 
 from notifications import events
-from notifications.delivery.creating import Candidate, create_each
+from notifications.delivery.creating import Emission, create_each
 from notifications.delivery.outbox import due_targets
 from notifications.emitting import emit
 from notifications.events import NotificationData, NotificationFailingData, all_events
@@ -231,8 +231,6 @@ def test_the_sweep_finds_each_target_once_and_only_what_is_due(clock: Clock) -> 
 def test_many_events_have_the_id_of_their_request() -> None:
     notification = create_notification()
     context = request_id.set("req-1")
-    create_each(
-        relayer_events.RELAYER_PAUSED, [Candidate(notification.pk, True, notification.events, RELAYER, "")] * 2
-    )
+    create_each([Emission(relayer_events.RELAYER_PAUSED, notification, lambda: RELAYER, "")] * 2)
     request_id.reset(context)
     assert list(Delivery.objects.values_list("request_id", flat=True)) == ["req-1", "req-1"]

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from notifications.delivery import counts
-from notifications.emitting import emit
+from notifications.delivery.creating import create_deliveries
 from notifications.events import NOTIFICATION_TEST, NotificationData
 from notifications.metrics import WebhookCollector
 from notifications.models import Delivery, Notification
@@ -46,7 +46,7 @@ def test_targets_and_deliveries_are_counted(clock: Clock) -> None:
     Notification.objects.filter(identifier="gone").update(gone_at=NOON)
     Notification.objects.filter(identifier="disabled").update(enabled=False)
     disabled = Notification.objects.get(identifier="disabled")
-    assert emit(NOTIFICATION_TEST, disabled, NotificationData(notification_id="disabled")) is None
+    assert create_deliveries(NOTIFICATION_TEST, [disabled], NotificationData(notification_id="disabled")) == {}
     finished = targets["ok"].deliveries.order_by("id")
     # One is on its way until later, one was given up today, and one two days ago.
     finished.filter(pk=finished[0].pk).update(due_at=NOON + timedelta(seconds=5))

@@ -20,7 +20,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
 from relayers import health
-from relayers.account import Answers
+from relayers.account import ProbeCache
 from relayers.health import AccountReading
 from relayers.models import NO_READINGS, Relayer, RelayerHealth
 from relayers.writes import RelayerFollower
@@ -237,7 +237,7 @@ def test_a_relayer_that_is_created_while_a_key_is_replaced_follows_it(
         writer.start()
         wait_until(lambda: replaced.is_set() or waits_for_a_lock())
 
-    monkeypatch.setattr(Answers, "save_errors", begin)
+    monkeypatch.setattr(ProbeCache, "save_errors", begin)
     assert manager.post("/api/v1/relayers", BODY).status == 201
     writer.join()
     assert replaced.is_set()

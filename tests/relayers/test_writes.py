@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 from notifications.models import Delivery
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
-from relayers.account import Answers
+from relayers.account import ProbeCache
 from relayers.models import Relayer, RelayerHealth
 from relayers.writes import RelayerWrite
 from signers.models import Signer
@@ -33,7 +33,7 @@ UNKNOWN_NETWORK = {"network": ["unknown network: custom RPC URLs and a chain ID 
 CLOSED = "holesky was shut down in 2025: use hoodi, or sepolia"
 
 
-class FixedAnswers(Answers):
+class FixedAnswers(ProbeCache):
     """Stubbed answers of signers and nodes."""
 
     def __init__(self, address: tuple[str, str] = (ADDRESS, ""), chain_id: int | str = SEPOLIA) -> None:
@@ -58,7 +58,7 @@ def stored_signer(identifier: str, signer_type: str, verified_identity: str = ""
     return signer
 
 
-def new(answers: Answers | None = None, **values: Any) -> RelayerWrite:
+def new(answers: ProbeCache | None = None, **values: Any) -> RelayerWrite:
     """Return the write of a new relayer, which the rules accept."""
     row = {"id": "relayer-1", "name": "Relayer 1", "network": "sepolia", "network_type": "evm"}
     write = RelayerWrite.of_new_row(row)
@@ -187,7 +187,7 @@ def test_another_signer_brings_its_own_address(found: tuple[str, str]) -> None:
 def test_a_saved_relayer_keeps_the_error_of_its_signer(key: str, error: str) -> None:
     factories.signer(key=key)
     Signer.objects.update(last_error="It is down.")
-    write = new(Answers())
+    write = new(ProbeCache())
     assert Signer.objects.get().last_error == "It is down."
     write.save()
     assert Signer.objects.get().last_error.startswith(error)

@@ -16,7 +16,7 @@ from tests.relayers.factories import ADDRESS, KEY
 from tests.transactions.hardhat import RECEIVER, LocalChain, hash_of, signed
 from transactions.models import Attempt, Lane, Status, Transaction
 from transactions.settlement import watching
-from transactions.settlement.watching import Look
+from transactions.settlement.watching import PollResult
 
 # Blocks that are mined on demand: confirmed with the second, final below three others.
 NETWORK = replace(networks()["hardhat"], confirmations=2, finality_depth=3)
@@ -102,7 +102,7 @@ def short_depths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "network_of", lambda relayer: NETWORK)
 
 
-def look(lane: Lane) -> Look:
+def look(lane: Lane) -> PollResult:
     """Look at the chain once for a lane, which then has the new values."""
     found = watching.look([Lane.objects.select_related("relayer").get(pk=lane.pk)])
     lane.refresh_from_db()

@@ -188,6 +188,7 @@ def test_a_row_says_when_the_user_of_its_nonce_is_not_found(
         "Its nonce 0 was used in a final block, by none of its attempts; "
         "the transaction that used it was not found yet."
     )
+    assert row.reason_code == "nonce_used"
 
 
 def lost(chain: LocalChain) -> tuple[Lane, Transaction]:
@@ -226,7 +227,7 @@ def test_a_repeated_request_waits_however_long_staff_take(local_chain: LocalChai
 def test_staff_let_a_request_go(local_chain: LocalChain) -> None:
     account, _ = lost(local_chain)
     row = request(account)
-    assert adoption.let_go(row) is True
+    assert adoption.release_claim(row) is True
     row.refresh_from_db()
     assert (adoption.unclaimed_matches([row]), row.status) == ({}, "pending")
 

@@ -37,7 +37,7 @@ from transactions.lanes import turn as turn_module
 from transactions.lanes.engine import Engine
 from transactions.lanes.turn import Outlook, Turn
 from transactions.models import Attempt, Lane, Status, Transaction
-from transactions.settlement.watching import Look
+from transactions.settlement.watching import PollResult
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,7 +64,7 @@ def only_pushes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turn_module, "MIN_PAUSE_SECONDS", NEVER_SECONDS)
     monkeypatch.setattr(turn_module, "MAX_PAUSE_SECONDS", NEVER_SECONDS)
     monkeypatch.setattr(runners, "MAX_PAUSE_SECONDS", NEVER_SECONDS)
-    monkeypatch.setattr("transactions.settlement.watching.look", lambda lanes: Look())
+    monkeypatch.setattr("transactions.settlement.watching.look", lambda lanes: PollResult())
 
 
 @contextmanager
@@ -442,7 +442,7 @@ def test_two_workers_together_send_each_request_once(engine: Engine, local_chain
 def test_a_lane_that_advances_takes_a_turn_only_if_requests_wait(
     lane: Lane, monkeypatch: pytest.MonkeyPatch, has_pending: bool, advanced: bool, is_woken: bool
 ) -> None:
-    found = Look(changed={lane.pk}, advanced={lane.pk} if advanced else set())
+    found = PollResult(changed={lane.pk}, advanced={lane.pk} if advanced else set())
     monkeypatch.setattr("transactions.settlement.watching.look", lambda lanes: found)
 
     async def look() -> bool:

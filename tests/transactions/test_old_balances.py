@@ -64,6 +64,9 @@ def test_a_node_that_is_behind_does_not_over_commit_the_balance(
     second.refresh_from_db()
     assert (second.status, second.nonce) == ("pending", None)
     assert second.status_reason.startswith("Waiting for funds: 2.")
+    assert second.reason_code == "funds"
+    lane.refresh_from_db()
+    assert int(lane.missing_text) // 10**18 == 2
 
     assert lane.relayer is not None
     reserved = int(paid.attempts.get().max_cost_text)

@@ -26,7 +26,7 @@ from tests.transactions.lane_values import (
     row,
 )
 from transactions.lanes import planning
-from transactions.lanes.planning import Closing, Decision, Send, Wait
+from transactions.lanes.planning import Closing, Decision, MissingFunds, Send, Wait
 from transactions.lanes.simulation import noop_readings
 from transactions.models import Transaction
 from transactions.states import Cause
@@ -270,13 +270,12 @@ def test_a_row_waits_for_the_funds_that_are_missing() -> None:
         account=account(balance=10**18, in_flight_cost=10**17),
         policies={"min_balance": 10**16},
     )
-    assert decision == Wait(
-        row(),
-        "Waiting for funds: 0.110378379394547 ETH are missing. It can cost 1.000378379394547 ETH, the balance is "
-        "1 ETH, of which 0.1 ETH are reserved for transactions in flight and 0.01 ETH for the policy min_balance.",
-        1,
-        "funds",
+    details = (
+        "0.110378379394547 ETH are missing. It can cost 1.000378379394547 ETH, the balance is 1 ETH, of which 0.1 ETH "
+        "are reserved for transactions in flight and 0.01 ETH for the policy min_balance."
     )
+    missing = MissingFunds(details, 110378379394547 * 10**3)
+    assert decision == Wait(row(), f"Waiting for funds: {details}", 1, missing)
 
 
 def test_the_exact_balance_suffices() -> None:
@@ -291,23 +290,22 @@ def test_each_row_that_is_sent_leaves_less_for_the_next() -> None:
 
 
 def test_a_simulation_without_funds_waits_for_them() -> None:
-    assert decide(row(value_text=str(10**19)), found=found(gas=FUNDS)) == Wait(
-        row(),
-        "Waiting for funds: 9.000378379394547 ETH are missing. It can cost 10.000378379394547 ETH, the balance is "
-        "1 ETH, of which 0 ETH are reserved for transactions in flight and 0 ETH for the policy min_balance.",
-        1,
-        "funds",
-    )
+    decision = decide(row(value_text=str(10**19)), found=found(gas=FUNDS))
+    assert isinstance(decision, Wait)
+    assert decision.missing
+    assert decision.missing.amount == 9000378379394547 * 10**3
 
 
 def test_a_simulation_without_funds_waits_even_if_the_balance_suffices() -> None:
-    assert decide(row(), found=found(gas=FUNDS)) == Wait(row(), f"Waiting for funds: {FUNDS}", 1, "funds")
+    assert decide(row(), found=found(gas=FUNDS)) == Wait(
+        row(), f"Waiting for funds: {FUNDS}", 1, MissingFunds(str(FUNDS))
+    )
 
 
 def test_an_unknown_estimate_without_funds_waits_for_them() -> None:
     unknown = found(gas=InsufficientData("The node refused to estimate the gas of the transaction."))
     waits = [decide(row(value_text=str(value)), found=unknown) for value in (10**19, 0)]
-    assert [each.waiting for each in waits if isinstance(each, Wait)] == ["funds", ""]
+    assert [each.missing is not None for each in waits if isinstance(each, Wait)] == [True, False]
 
 
 def test_a_reverting_no_op_on_linea_fails_no_row() -> None:

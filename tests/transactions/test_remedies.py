@@ -20,7 +20,6 @@ PATIENCE = timedelta(minutes=6)
 GWEI = 10**9
 HELD = {"since": "2026-01-01T11:00:00Z", "details": ""}
 FUNDS = {"waiting": "funds", "waiting_details": "0.5 ETH are missing."}
-UNFUNDED = "Waiting for funds: 0.5 ETH are missing."
 # The base fee is 10 gwei, and the market price 12 gwei.
 MARKET = MarketPrice("fast", 10 * GWEI, 2 * GWEI, 0)
 
@@ -109,9 +108,9 @@ REFUSED_PRICE: dict[str, Any] = {"outcome": Outcome.UNDERPRICED, "accepted_at": 
         (waiting(), {"holds": {"external": HELD}}, None),
         (waiting(requested_action="cancel"), {"holds": {"operator": HELD}}, None),
         (waiting(), {"paused": True}, None),
-        (waiting(status_reason=UNFUNDED), FUNDS, Remedy.TOP_UP),
+        (waiting(reason_code="funds"), FUNDS, Remedy.TOP_UP),
         (waiting(), FUNDS, None),
-        (waiting(status_reason=UNFUNDED), {**FUNDS, "paused": True}, None),
+        (waiting(reason_code="funds"), {**FUNDS, "paused": True}, None),
         (waiting(), {"waiting": "signer"}, None),
     ],
 )

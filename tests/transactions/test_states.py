@@ -183,6 +183,17 @@ def test_nothing_is_written_when_a_transition_is_refused() -> None:
 
 
 @pytest.mark.django_db
+def test_a_new_reason_replaces_the_code_of_the_one_before() -> None:
+    row = factories.transaction(factories.lane(relayers.relayer()), status_reason="before", reason_code="funds")
+    with transaction.atomic():
+        changes = Changes()
+        changes.update(lock_rows([row])[row.pk], status_reason="The price is above the cap.")
+        changes.save()
+    row.refresh_from_db()
+    assert (row.status_reason, row.reason_code) == ("The price is above the cap.", None)
+
+
+@pytest.mark.django_db
 def test_a_verdict_that_is_refused_holds_up_no_other_row(log: Log) -> None:
     lane = factories.lane(relayers.relayer())
     refused, mined = (factories.transaction(lane, status=Status.SENT, nonce=nonce) for nonce in (0, 1))

@@ -22,7 +22,6 @@ from tests.transactions import factories, lane_values
 from transactions.lanes.planning import Wait, plan
 from transactions.models import ChainWatch, Lane, Status, Transaction
 from transactions.settlement import holds
-from transactions.strip_panel import MISSING
 
 pytestmark = pytest.mark.django_db
 
@@ -351,17 +350,17 @@ def test_a_top_up_names_the_account_and_what_is_missing(client: Client) -> None:
         lane_values.account(balance=10**17),
     )
     assert isinstance(wait, Wait)
-    found = MISSING.search(wait.reason)
-    assert found
-    details = wait.reason.removeprefix("Waiting for funds: ")
-    lane = create_lane(waiting="funds", waiting_since=minutes_ago(2), waiting_details=details)
-    factories.transaction(lane, status_reason=wait.reason)
+    assert wait.missing
+    details, amount = wait.missing
+    waiting = {"waiting": "funds", "waiting_since": minutes_ago(2), "waiting_details": details}
+    lane = create_lane(missing_text=str(amount), **waiting)
+    factories.transaction(lane, status_reason=wait.reason, reason_code="funds")
     page = freer(client).get(lane_page(lane))
     assert cells(page)[-1] == (None, "waiting", "Top up")
     top_up = page.context["strip"]["top_up"]
-    assert (top_up["address"], top_up["missing"]) == (lane.address, found["amount"])
-    assert found["amount"].startswith("0.900")
-    assert found["amount"].endswith(" ETH")
+    assert (top_up["address"], top_up["missing"]) == (lane.address, details.partition(" are missing")[0])
+    assert top_up["missing"].startswith("0.900")
+    assert top_up["missing"].endswith(" ETH")
 
 
 def test_what_transactions_in_flight_lack_is_computed_from_the_balance(client: Client) -> None:

@@ -138,7 +138,8 @@ def _close(changes: Changes, rows: Mapping[int, Transaction], closings: Iterable
 
 def _postpone(changes: Changes, row: Transaction, wait: Wait) -> None:
     due_at = changes.now + timedelta(seconds=wait.seconds)
-    changes.update(row, status_reason=wait.reason, due_at=due_at, tries=row.tries + 1)
+    code = Transaction.Reason.FUNDS if wait.missing else None
+    changes.update(row, status_reason=wait.reason, reason_code=code, due_at=due_at, tries=row.tries + 1)
 
 
 def _add_attempts(

@@ -13,10 +13,10 @@ from relayers.policy_fields import coins
 from transactions import metrics, routing
 from transactions.lanes import monitoring, planning, pricing
 from transactions.lanes.commits import Result
-from transactions.lanes.planning import Send, Wait
+from transactions.lanes.planning import MissingFunds, Send, Wait
 from transactions.lanes.readings import PENDING
 from transactions.lanes.work import Work
-from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transaction, Waiting
+from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transaction
 from transactions.rules import NO_PRIVATE_NODES
 from transactions.settlement import chains
 from transactions.spending.budgets import GasBudget
@@ -51,7 +51,7 @@ class Drafting:
         self._work = work
         self._found = found
         self._result = result
-        self.shortage: tuple[str, str] | None = None
+        self.missing: MissingFunds | None = None
         # Whether no further nonce can be assigned now.
         self.is_full = False
 
@@ -210,8 +210,9 @@ class Drafting:
         for number, each in enumerate(noops):
             if spendable < each.max_cost and each.draft.nonce >= (lane.next_nonce or 0):
                 left = (lane.seal_below or 0) - each.draft.nonce
-                missing = coins(left * each.max_cost - spendable, self._work.network)
-                self.shortage = Waiting.FUNDS, f"{missing} are missing to close {left} nonces after lost commits."
+                missing = left * each.max_cost - spendable
+                words = f"{coins(missing, self._work.network)} are missing"
+                self.missing = MissingFunds(f"{words} to close {left} nonces after lost commits.", missing)
                 return noops[:number]
             spendable -= each.max_cost
         return noops

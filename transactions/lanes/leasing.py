@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.compiled import compiled
 from transactions import restores
-from transactions.models import IS_OPEN, IS_PENDING, Lane, Transaction, Waiting
+from transactions.models import IS_OPEN, IS_PENDING, Lane, Transaction, Waiting, amount_text
 from transactions.settlement.unsettled import has_unsettled_rows
 
 # Lanes that one worker holds: each has rows in memory, and all share its threads.
@@ -62,7 +62,8 @@ def release_if_idle(lane: Lane) -> bool:
     if not _without_work(lane.pk):
         return False
     idle = Lane.objects.held([lane]).exclude(has_work())
-    return bool(idle.update(lease=None, due_at=DatabaseNow(), waiting="", waiting_since=None, waiting_details=""))
+    nothing: dict[str, Any] = {"waiting": "", "waiting_since": None, "waiting_details": "", "missing_text": ""}
+    return bool(idle.update(lease=None, due_at=DatabaseNow(), **nothing))
 
 
 def release(lane: Lane, seconds: float = 0) -> None:
@@ -78,8 +79,8 @@ def poll(lanes: list[int]) -> Any:
     return Lane.objects.filter(pk__in=lanes).annotate(newest=Coalesce(newest, 0)).only("actions")
 
 
-def set_waiting(lane: Lane, waiting: Waiting | str, details: str = "") -> None:
+def set_waiting(lane: Lane, waiting: Waiting | str, details: str = "", missing: int | None = None) -> None:
     """Save what a lane waits for and since when, or that it waits for nothing."""
+    columns = {"waiting": waiting, "waiting_details": details, "missing_text": amount_text(missing)}
     since = Case(When(waiting=waiting, then="waiting_since"), default=DatabaseNow()) if waiting else None
-    changed = Lane.objects.held([lane]).exclude(waiting=waiting, waiting_details=details)
-    changed.update(waiting=waiting, waiting_since=since, waiting_details=details)
+    Lane.objects.held([lane]).exclude(**columns).update(waiting_since=since, **columns)

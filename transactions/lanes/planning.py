@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from chain import limits
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
@@ -61,13 +61,19 @@ class Send:
     noop_extra: int = 0
 
 
+class MissingFunds(NamedTuple):
+    """Why the balance does not cover what a lane has to send, and the missing amount in wei, if that is known."""
+
+    details: str
+    amount: int | None = None
+
+
 @dataclass(frozen=True)
 class Wait:
     row: Transaction
     reason: str
     seconds: float
-    # A member of `models.Waiting` if the whole lane waits for the same, or "".
-    waiting: str = ""
+    missing: MissingFunds | None = None
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,10 @@ def plan_replacement(
 class _Unfunded(Exception):
     """The balance does not cover a row."""
 
+    def __init__(self, details: str, amount: int | None = None) -> None:
+        super().__init__(f"{Waiting.FUNDS.label}: {details}")
+        self.missing = MissingFunds(details, amount)
+
 
 class _OverLimit(Exception):
     """A spending limit does not allow a row now."""
@@ -195,7 +205,7 @@ class _Planner:
         except (PriceTooHigh, _OverLimit) as error:
             return _wait(row, str(error))
         except _Unfunded as error:
-            return _wait(row, str(error), Waiting.FUNDS)
+            return _wait(row, str(error), error.missing)
         except ExecutionReverted as fault:
             return self._reverted(row, fault)
         except ChainFault as fault:
@@ -225,7 +235,7 @@ class _Planner:
         cost = transaction.value + gas_cost
         self._check_funds(cost)
         if isinstance(refusal, ExecutionReverted):
-            raise _Unfunded(f"Waiting for funds: {refusal}")
+            raise _Unfunded(str(refusal))
         if refusal is not None:
             raise refusal
         noop_extra = self._noop_extra(row, gas_limit, prices)
@@ -275,9 +285,10 @@ class _Planner:
         missing = cost + self.reserved + minimum - balance
         if missing > 0:
             raise _Unfunded(
-                f"Waiting for funds: {self._coins(missing)} are missing. It can cost {self._coins(cost)}, the balance "
-                f"is {self._coins(balance)}, of which {self._coins(self.reserved)} are reserved for transactions in "
-                f"flight and {self._coins(minimum)} for the policy min_balance."
+                f"{self._coins(missing)} are missing. It can cost {self._coins(cost)}, the balance is "
+                f"{self._coins(balance)}, of which {self._coins(self.reserved)} are reserved for transactions in "
+                f"flight and {self._coins(minimum)} for the policy min_balance.",
+                missing,
             )
 
     def _coins(self, amount: int) -> str:
@@ -297,8 +308,8 @@ def backoff(tries: int) -> float:
     return float(min(2 ** min(tries, MAX_WAIT_SECONDS), MAX_WAIT_SECONDS))
 
 
-def _wait(row: Transaction, reason: str, waiting: str = "") -> Wait:
-    return Wait(row, reason, backoff(row.tries), waiting)
+def _wait(row: Transaction, reason: str, missing: MissingFunds | None = None) -> Wait:
+    return Wait(row, reason, backoff(row.tries), missing)
 
 
 def _sentence(text: str) -> str:

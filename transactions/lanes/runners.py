@@ -35,7 +35,7 @@ MAX_PAUSE_SECONDS = 60.0
 WatchKey = tuple[int, frozenset[tuple[str, int]]]
 
 
-class Host(Protocol):
+class EnginePort(Protocol):
     """What a lane needs of the engine that runs it."""
 
     threads: WorkerThreads
@@ -58,7 +58,7 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 class LaneRunner:
     """The coroutine of one lane, from its claim to its release."""
 
-    def __init__(self, host: Host, pk: int) -> None:
+    def __init__(self, host: EnginePort, pk: int) -> None:
         self.pk = pk
         self.wake = asyncio.Event()
         self.lane: Lane | None = None

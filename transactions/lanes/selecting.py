@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from transactions import routing
 from transactions.lanes.drafting import is_expiring
 from transactions.lanes.monitoring import is_review_due
 from transactions.lanes.planning import Closing, Wait
 from transactions.lanes.work import Work, load_attempts, load_budget
-from transactions.models import Transaction, Waiting
+from transactions.models import Transaction
 from transactions.settlement import adoption, holds
 from transactions.states import Cause
 
@@ -80,9 +78,3 @@ def expiring(work: Work) -> list[tuple[Transaction, Transaction.Action, str]]:
     That overtakes a replacement or a higher price that is not signed yet.
     """
     return [(row, Transaction.Action.EXPIRE, EXPIRED) for row in work.in_flight if is_expiring(row, work.now)]
-
-
-def lane_waiting(waits: Sequence[Wait]) -> tuple[str, str]:
-    """Return what the whole lane waits for, and its details without the words for it."""
-    wait = next((each for each in waits if each.waiting), None)
-    return (wait.waiting, wait.reason.removeprefix(f"{Waiting(wait.waiting).label}: ")) if wait else ("", "")

@@ -29,7 +29,7 @@ from transactions.lanes.signing import Signed, sign
 from transactions.lanes.simulation import noop_readings
 from transactions.lanes.threads import Threads
 from transactions.lanes.work import BATCH, Work, load
-from transactions.models import Attempt, Hold, Lane, Transaction, Waiting
+from transactions.models import Attempt, Hold, Lane, Transaction, Waiting, amount_text
 from transactions.reserves import settled_costs
 from transactions.routing import UNREADABLE_NODES, Route
 from transactions.settlement import chains, watching
@@ -141,8 +141,10 @@ class Turn:
             if failure:
                 outlook = replace(outlook, failed=True)
                 await self._set_waiting(Waiting.SIGNER, failure)
+            elif missing := drafting.missing or next((each.missing for each in result.waits if each.missing), None):
+                await self._set_waiting(Waiting.FUNDS, *missing)
             else:
-                await self._set_waiting(*(drafting.shortage or selecting.lane_waiting(result.waits)))
+                await self._set_waiting("")
         attempts = await self._threads.database(commit, self.lane, result) if result else []
         await self._broadcast(attempts)
         has_changed = result.waits or result.closings or any(each.purpose == Attempt.Purpose.SEND for each in attempts)
@@ -220,9 +222,10 @@ class Turn:
         has_in_flight = self.relayer is not None and bool(self._work.in_flight)
         return Outlook(MIN_PAUSE_SECONDS, failed=True, can_yield=not has_in_flight)
 
-    async def _set_waiting(self, waiting: str, details: str) -> None:
-        if (self._work.lane.waiting, self._work.lane.waiting_details) != (waiting, details):
-            await self._threads.database(leasing.set_waiting, self._work.lane, waiting, details)
+    async def _set_waiting(self, waiting: str, details: str = "", missing: int | None = None) -> None:
+        lane = self._work.lane
+        if (lane.waiting, lane.waiting_details, lane.missing_text) != (waiting, details, amount_text(missing)):
+            await self._threads.database(leasing.set_waiting, lane, waiting, details, missing)
 
     async def _node(self, function: Callable[..., Any], *args: Any) -> Any:
         return await self._threads.node(frozenset(self._work.nodes), function, *args)

@@ -99,6 +99,9 @@ class Lane(Leased):
     waiting = models.CharField(max_length=16, blank=True, choices=Waiting)
     waiting_since = models.DateTimeField(null=True)
     waiting_details = models.TextField(blank=True)
+    missing_text = models.CharField(
+        "missing funds", max_length=78, blank=True, default="", db_default="", help_text="In wei, if that is known."
+    )
     actions = models.PositiveIntegerField(
         default=0, db_default=0, help_text="+1 with every requested action: the worker that has the lane polls it."
     )

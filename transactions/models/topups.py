@@ -22,6 +22,9 @@ class TopUp(models.Model):
     transaction = models.OneToOneField(Transaction, on_delete=models.CASCADE, null=True, related_name="top_up")
     state = models.CharField(max_length=16, choices=State)
     reason = models.TextField(blank=True, help_text="Why it is blocked, or has failed.")
+    refused_by = models.TextField(
+        blank=True, default="", db_default="", editable=False, help_text="The funding relayer and its spending rule."
+    )
     amount_text = models.CharField("amount", max_length=78)
     # What caused it.
     balance_text = models.CharField("balance", max_length=78)

@@ -77,6 +77,12 @@ class Transaction(Resource):
         EXPIRE = "expire", "Expire"
         CLOSE = "close", "Close: no node accepts it"
 
+    class Reason(models.TextChoices):
+        """What programs read of `status_reason`, where something depends on it."""
+
+        FUNDS = "funds", "The balance does not cover it"
+        NONCE_USED = "nonce_used", "Its nonce was used, by none of its attempts"
+
     # Without a constraint: final transactions outlive their relayer. Accepting locks the lane, which has one.
     relayer = models.ForeignKey(
         Relayer, on_delete=models.DO_NOTHING, null=True, db_constraint=False, db_index=False, related_name="+"
@@ -109,6 +115,10 @@ class Transaction(Resource):
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     status_reason = models.TextField(blank=True, help_text="Why it is in this status, and not further.")
+    # Also NULL if a process of the last release wrote the reason.
+    reason_code = models.CharField(  # noqa: DJ001  # SQLite adds it without a new table, which would lose triggers
+        max_length=16, choices=Reason, null=True, editable=False
+    )
     # +1 with every change: each writer compares the version that it has read.
     version = models.PositiveIntegerField(default=1)
     # Of a pending row, when it is considered next; of one in flight, since when a replacement is to be signed.

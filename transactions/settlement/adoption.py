@@ -73,9 +73,9 @@ def settle(lane: Lane, used: UsedNonce, receipt: Receipt, agreed: bool | None, *
     else:
         if owner is not None:
             _take_nonce(_lock(owner), used, is_corroborated=bool(agreed))
-        heir = _find_heir(lane, used)
-        if heir is not None:
-            _adopt(lane, _lock(heir), used, heir.payload_version)
+        match = _matching_request(lane, used)
+        if match is not None:
+            _adopt(lane, _lock(match), used, match.payload_version)
         else:
             _insert_external(lane, used, receipt)
     if used.nonce == lane.next_nonce:
@@ -110,7 +110,7 @@ def _own_version(owner: Transaction, used: UsedNonce) -> int | None:
     return None
 
 
-def _find_heir(lane: Lane, used: UsedNonce) -> Transaction | None:
+def _matching_request(lane: Lane, used: UsedNonce) -> Transaction | None:
     """Return the oldest open row without a nonce that requests exactly this transaction."""
     waiting = Transaction.objects.filter(IS_PENDING, lane=lane, kind=Transaction.Kind.REQUEST)
     same = waiting.filter(to__iexact=used.to, value_text=str(used.value)).order_by("sequence")
@@ -284,7 +284,7 @@ def _can_link(request: Transaction, found: Transaction) -> bool:
     return is_open and request.lane_id == found.lane_id and has_payload(request, found) and _claims(found, request)
 
 
-def let_go(row: Transaction, why: str = "") -> bool:
+def release_claim(row: Transaction, why: str = "") -> bool:
     """Decide that a request is a new one, which is sent; return False if it changed meanwhile."""
     with transaction.atomic():
         locked = lock_rows([row]).get(row.pk)

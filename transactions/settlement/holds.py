@@ -7,13 +7,17 @@ a set: ending one does not end another.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any
+
+from django.db import transaction
 
 from notifications.emitting import emit
 from relayer_service.audit import actors
 from relayer_service.audit.recording import acted, record
 from relayer_service.storage.clock import database_now, timestamp
+from relayer_service.storage.selections import Selection
 from relayers.states import event_data
 from transactions import witness
 from transactions.events import RELAYER_HELD, RELAYER_RELEASED, LaneHoldData
@@ -27,6 +31,8 @@ logger = logging.getLogger(__name__)
 GAP_BLOCKS = 3
 # Of a network that does not define it.
 DEFAULT_WINDOW = 16
+# Lanes that are locked together: few enough that their workers do not wait long.
+BATCH_SIZE = 100
 
 
 def hold(lane: Lane, reason: Hold, details: str = "", **facts: Any) -> bool:
@@ -130,3 +136,23 @@ def _announce(lane: Lane, event: Any, reason: Hold, details: str) -> None:
             **event_data(lane.relayer), actor=str(actors.current()), reason=reason.value, details=details
         )
         emit(event, lane.relayer.notification, data)
+
+
+def hold_for_lost_commits(selection: Selection, details: str) -> int:
+    """Hold lanes whose commits may have been lost, also those that are held for that already; return how many."""
+    return change_lanes(selection, lambda lane: doubt_commits(lane, details))
+
+
+def change_lanes(selection: Selection, change: Callable[[Lane], bool | None]) -> int:
+    """Lock and change lanes in batches; return how many, without those for which the change returns False."""
+    done = 0
+    for batch in selection.batches(BATCH_SIZE):
+        with transaction.atomic():
+            done += sum(change(lane) is not False for lane in lock_lanes(batch))
+    return done
+
+
+def lock_lanes(keys: Collection[int]) -> list[Lane]:
+    """Lock lanes as the engine does, in an order in which two callers cannot block each other."""
+    locked = Lane.objects.select_for_update(no_key=True, of=("self",)).select_related("relayer__notification")
+    return list(locked.filter(pk__in=keys).order_by("pk"))

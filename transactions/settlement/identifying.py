@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Q
 
 from chain.networks import NetworkKind
 from relayer_service.audit.actors import ActorKind, acting_as
@@ -113,9 +114,9 @@ def _go_on_later(lane: Lane, searched_block: int, final_block: int) -> None:
 def _explain(lane: Lane, nonce: int, why: str = NOT_FOUND) -> None:
     """Write into the row why it has not progressed; what was found is kept while the search goes on."""
     rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce=nonce, status__in=IN_FLIGHT)
-    reason = f"{USED.format(nonce)}{why}"
-    known = USED.format(nonce) if why == NOT_FOUND else reason
-    for row in lock_rows(rows.exclude(status_reason__startswith=known)).values():
+    code, reason = Transaction.Reason.NONCE_USED, f"{USED.format(nonce)}{why}"
+    known = Q(reason_code=code) if why == NOT_FOUND else Q(status_reason=reason)
+    for row in lock_rows(rows.exclude(known)).values():
         changes = Changes()
-        changes.update(row, status_reason=reason)
+        changes.update(row, status_reason=reason, reason_code=code)
         changes.save()

@@ -18,7 +18,6 @@ REVERTED = "The transaction was executed and reverted."
 CANCELED_TOO_LATE = "The cancellation came too late."
 REPLACED_TOO_LATE = "The replacement came too late: the transaction before it was mined."
 REORGED = "A reorg removed its block. It is broadcast again."
-DISPUTED = "Nodes contradict each other: "
 # What was signed last was executed: one node is believed.
 EXECUTED = {Cause.SUCCEEDED, Cause.GAP_CLOSED}
 
@@ -110,7 +109,8 @@ def receipts_to_compare(lane: Lane, watched: Sequence[Watched], view: ChainView,
 
 
 def is_disputed(row: Transaction) -> bool:
-    return row.status == Status.MINED and row.status_reason.startswith(DISPUTED)
+    """Return whether nodes contradict each other about a mined row, which has no other reason."""
+    return row.status == Status.MINED and bool(row.status_reason)
 
 
 def _needs_receipt(lane: Lane, each: Watched, view: ChainView, network: Network) -> bool:
@@ -210,7 +210,7 @@ def _dispute(each: Watched, receipt: Receipt, view: ChainView, second: Mapping[s
             both = ((view.url, receipt), (view.second_url, found))
             result = "{} reports {} in block {} with status {:d}".format
             answers = sorted(result(mask(url), one.hash, one.block.number, one.succeeded) for url, one in both)
-            return f"{DISPUTED}{'; '.join(answers)}. It becomes final when they agree."
+            return f"Nodes contradict each other: {'; '.join(answers)}. It becomes final when they agree."
     return ""
 
 

@@ -44,7 +44,7 @@ Rows = Mapping[int, Sequence[Watched]]
 
 
 @dataclass(frozen=True)
-class Look:
+class PollResult:
     """The result of one look: the lanes that changed, by primary key.
 
     Those that have advanced are as expected: of these, only one with requests that wait for room needs a turn now.
@@ -55,7 +55,7 @@ class Look:
     advanced: set[int] = field(default_factory=set)
 
 
-def look(lanes: Sequence[Lane]) -> Look:
+def look(lanes: Sequence[Lane]) -> PollResult:
     """Read the chain for lanes that this worker holds, settle their transactions and write what changed.
 
     Called in a thread, about once per block, and before a lane's first turn: only then is it known whether the chain,
@@ -63,7 +63,7 @@ def look(lanes: Sequence[Lane]) -> Look:
     """
     lanes = [lane for lane in lanes if lane.relayer is not None]
     if not lanes:
-        return Look()
+        return PollResult()
     assert lanes[0].relayer is not None
     network, nodes = network_of(lanes[0].relayer), lanes[0].relayer.node_urls()
     watch = chains.find_watch(network.chain_id, nodes)
@@ -77,12 +77,12 @@ def look(lanes: Sequence[Lane]) -> Look:
         with transaction.atomic(), acting_as(ActorKind.WORKER, "chain watch"):
             changed = chains.replace(watch, view, network)
         if not chains.starts_epochs(network):
-            return Look(view.head.number, changed)
+            return PollResult(view.head.number, changed)
         begun = look(lanes)
-        return Look(begun.head_number, changed | begun.changed)
+        return PollResult(begun.head_number, changed | begun.changed)
     compared = (settling.receipts_to_compare(lane, rows.get(lane.pk, ()), view, network) for lane in lanes)
     view = second_node.compare(reader, view, [each for hashes in compared for each in hashes])
-    found, unexplained = Look(view.head.number), list[Lane]()
+    found, unexplained = PollResult(view.head.number), list[Lane]()
     for start in range(0, len(lanes), LANES_IN_BATCH):
         with transaction.atomic(), acting_as(ActorKind.WORKER, "chain watch"):
             unexplained += _settle(lanes[start : start + LANES_IN_BATCH], epochs, rows, view, network, watch, found)
@@ -199,7 +199,7 @@ def _settle(
     view: ChainView,
     network: Network,
     watch: ChainWatch,
-    found: Look,
+    found: PollResult,
 ) -> list[Lane]:
     """Write what the view decides about lanes whose lease is still the worker's, in the epochs it was read for.
 

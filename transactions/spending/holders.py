@@ -59,12 +59,8 @@ class SpendingRefused(Forbidden):
         self.holder, self.verdict, self.relayer_pk, self.payload = holder, verdict, relayer_pk, payload
 
 
-def rule_text(holder: str, verdict: Verdict) -> str:
-    return f"Refused by the spending rule {verdict.rule} of the {holder}:"
-
-
 def refusal_text(holder: str, verdict: Verdict) -> str:
-    return f"{rule_text(holder, verdict)} {verdict.text}"
+    return f"Refused by the spending rule {verdict.rule} of the {holder}: {verdict.text}"
 
 
 def payload_of(row: Transaction, sender: str | None = None) -> Payload:

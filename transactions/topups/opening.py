@@ -24,7 +24,7 @@ from transactions.accepting import Request, accept
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, Lane, TopUp, Transaction
 from transactions.reserves import in_flight_costs, settled_costs
 from transactions.spending import refusals
-from transactions.spending.holders import SpendingRefused, rule_text
+from transactions.spending.holders import SpendingRefused
 from transactions.steps import step
 from transactions.topups import rules
 from transactions.topups.quoting import Quote
@@ -96,11 +96,10 @@ def _decide(decision: Decision) -> bool:
         # Changed since it was read.
         return False
     shortage = Shortage(relayer, funding, amounts, amount, reading)
-    reason = _obstacle(shortage, decision.quote, now)
-    row = None
+    row, reason, refused_by = None, _obstacle(shortage, decision.quote, now), ""
     if not reason:
-        row, reason = _accept(shortage, now)
-    _write(shortage, row, reason, last, now)
+        row, reason, refused_by = _accept(shortage, now)
+    _write(shortage, row, last, now, reason=reason, refused_by=refused_by)
     return row is not None
 
 
@@ -174,39 +173,36 @@ def reserved(funding: Relayer, count: int | None = None) -> int:
     return sum([*costs.values(), *map(int, queued)])
 
 
-def _accept(shortage: Shortage, now: datetime) -> tuple[Transaction | None, str]:
-    """Return the accepted transaction, or why it is refused: with the checks of a client's request."""
+def _accept(shortage: Shortage, now: datetime) -> tuple[Transaction | None, str, str]:
+    """Return the accepted transaction, or why and by which rule it is refused: as a client's request is checked."""
     relayer, funding = shortage.relayer, shortage.funding
     values: Mapping[str, Any] = {"to": relayer.address, "value": shortage.amount, "valid_until": now + VALID_TIME}
     request = Request(funding.identifier, values, requested_by=REQUESTED_BY.format(relayer.identifier))
     try:
-        return accept(request, reports_refusals=False).row, ""
+        return accept(request, reports_refusals=False).row, "", ""
     except APIException as error:
+        refused_by = ""
         if isinstance(error, SpendingRefused):
-            _report_once(relayer, funding, error)
+            refused_by = f"{funding.identifier} {error.verdict.rule}"
+            # Amounts may differ.
+            if not TopUp.objects.filter(relayer=relayer, state=State.BLOCKED, refused_by=refused_by).exists():
+                refusals.report(error)
         texts = [f"{path}: {text}" if path else text for path, text in flatten(error.detail)]
-        return None, REFUSES.format(funding.identifier, f"{'; '.join(texts).rstrip('.')}.")
+        return None, REFUSES.format(funding.identifier, f"{'; '.join(texts).rstrip('.')}."), refused_by
 
 
-def _report_once(relayer: Relayer, funding: Relayer, refusal: SpendingRefused) -> None:
-    """Report a refusal by a spending rule, unless the top-up is blocked by this rule already. Amounts may differ."""
-    text = REFUSES.format(funding.identifier, rule_text(refusal.holder, refusal.verdict))
-    if not TopUp.objects.filter(relayer=relayer, state=State.BLOCKED, reason__startswith=text).exists():
-        refusals.report(refusal)
-
-
-def _write(shortage: Shortage, row: Transaction | None, reason: str, last: TopUp | None, now: datetime) -> None:
+def _write(shortage: Shortage, row: Transaction | None, last: TopUp | None, now: datetime, **reasons: str) -> None:
     """Write an accepted top-up, or why it is blocked."""
     relayer = shortage.relayer
     values: dict[str, Any] = {
         "state": State.BLOCKED if row is None else State.OPEN,
         "transaction": row,
-        "reason": reason,
         "amount_text": str(shortage.amount),
         "balance_text": str(shortage.reading.balance),
         "block": shortage.reading.block,
         "failures": last.failures if last is not None and last.state == State.FAILED else 0,
         "due_at": now + timedelta(seconds=rules.BLOCKED_SECONDS) if row is None else None,
+        **reasons,
     }
     if row is not None:
         _resolve(relayer)
@@ -216,6 +212,6 @@ def _write(shortage: Shortage, row: Transaction | None, reason: str, last: TopUp
     TopUp.objects.create(relayer=relayer, created_at=now, **values)
     extra = {"fields": {"relayer": relayer.identifier, "funding_relayer": shortage.funding.identifier}}
     if row is None:
-        logger.warning("Relayer %s is not topped up: %s", relayer, reason, extra=extra)
+        logger.warning("Relayer %s is not topped up: %s", relayer, reasons["reason"], extra=extra)
     else:
         logger.info("Relayer %s is topped up with %s wei", relayer, shortage.amount, extra=extra)

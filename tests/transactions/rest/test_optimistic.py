@@ -28,7 +28,7 @@ def change_after_reading(monkeypatch: pytest.MonkeyPatch, change: Callable[[], o
         return
     read = optimistic.read
 
-    def read_and_change(*asked: Any) -> optimistic.Seen:
+    def read_and_change(*asked: Any) -> optimistic.Snapshot:
         seen = read(*asked)
         change()
         return seen

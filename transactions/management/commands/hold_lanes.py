@@ -7,7 +7,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.storage.selections import Selection
 from transactions.chosen_lanes import add_relayer_option, chosen_lanes
-from transactions.holding import doubt_lanes, hold_lanes
+from transactions.holding import hold_lanes
+from transactions.settlement.holds import hold_for_lost_commits
 
 RESTORED = "The database was restored from a backup."
 
@@ -27,10 +28,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         lanes = chosen_lanes(options["relayer"])
         reason, count = options["reason"], 0
+        hold, why = (hold_for_lost_commits, reason or RESTORED) if options["restored"] else (hold_lanes, reason)
         with acting_as(ActorKind.COMMAND, "hold_lanes"):
             for lane in lanes:
-                chosen = Selection.from_keys([lane.pk])
-                done = doubt_lanes(chosen, reason or RESTORED) if options["restored"] else hold_lanes(chosen, reason)
+                done = hold(Selection.from_keys([lane.pk]), why)
                 self.stdout.write(f"{lane}: {'held' if done else 'already held'}")
                 count += done
         self.stdout.write(f"{count} held.")

@@ -8,7 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from relayer_service.audit.actors import ActorKind, acting_as
-from transactions.claims import link_request, send_request, waiting_requests
+from transactions.claims import send_request, waiting_requests
+from transactions.settlement import adoption
 
 DECIDED = "Decided with the command resolve_claims."
 
@@ -38,7 +39,7 @@ class Command(BaseCommand):
                     continue
                 is_linked = row.identifier in linked
                 done = (
-                    link_request(row, external, options["reason"])
+                    adoption.link(row, external, options["reason"])
                     if is_linked
                     else send_request(row, options["reason"])
                 )
