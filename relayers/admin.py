@@ -15,6 +15,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
 from chain.networks import networks
+from chain.units import coins
 from notifications.filters import SUBJECT
 from relayer_service.admin import confirmation
 from relayer_service.admin.confirmation import PendingAction, ReasonForm
@@ -178,7 +179,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
 
     @display(description="spending rules")
     def shown_rules(self, relayer: Relayer) -> str:
-        coin = partial(policy_fields.coins, network=networks().get(relayer.network))
+        coin = partial(coins, network=networks().get(relayer.network))
         return shown_rules(stored_rules(relayer), coin)
 
     def changeform_view(

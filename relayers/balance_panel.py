@@ -9,13 +9,13 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from chain.networks import networks
+from chain.units import coins
 from relayer_service.admin.charts import GREY, RANGES, ChartRange, Period, bars, line, range_links
 from relayer_service.admin.panels import Panel
 from relayer_service.amounts import decimal_text
 from relayers import formatting
 from relayers.balance_hours import by_step
 from relayers.models import Relayer
-from relayers.policy_fields import coins
 from relayers.runway import by_day, runway
 
 BALANCE_COLOUR, MINIMUM_COLOUR = "var(--color-blue-400)", "var(--color-red-500)"

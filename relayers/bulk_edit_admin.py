@@ -13,6 +13,7 @@ from rest_framework import exceptions
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from chain.networks import networks
+from chain.units import coins
 from notifications.models import Notification
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import KeySelect, ResourceAdmin
@@ -24,7 +25,6 @@ from relayer_service.net.addresses import mask
 from relayers.account import ProbeCache
 from relayers.bulk_edits import MINIMUM, NODES, WEBHOOK, Group, groups, minimum
 from relayers.models import Relayer
-from relayers.policy_fields import coins
 from relayers.serializers import RpcUrlsField
 
 APPLY = "apply"

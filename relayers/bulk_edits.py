@@ -15,12 +15,13 @@ from django.db import transaction
 from django.db.models import Count, Min, QuerySet
 
 from chain.networks import networks
+from chain.units import amount
 from notifications.models import Notification
 from relayer_service.storage.selections import Selection
 from relayer_service.writes import Values
 from relayers.account import ProbeCache
 from relayers.models import Relayer
-from relayers.policy_fields import FORM_FIELDS, amount
+from relayers.policy_fields import FORM_FIELDS
 from relayers.writes import UNKNOWN, RelayerWrite
 
 Changes = Mapping[str, Any]

@@ -5,12 +5,12 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 
 from chain.networks import Network, networks
+from chain.units import coins
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago
 from relayer_service.amounts import rounded_text
 from relayers.account import missing_address_reason
 from relayers.models import ACTIVE, Relayer
-from relayers.policy_fields import coins
 
 VARIANTS = {
     ACTIVE: "success",

@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from chain.networks import networks, resolve_alias
+from chain.units import amount, coins, whole_number
 from relayer_service import extensions
 from relayer_service.admin.forms import ResourceForm, declare_fields
 from relayer_service.api.evm import validate_evm_address
@@ -18,7 +19,7 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers.account import ProbeCache
 from relayers.funding import TOP_UP_COLUMNS
 from relayers.models import MASKED_COLUMNS, Relayer
-from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, amount, coins, shown, whole_number
+from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, shown
 from relayers.rpc_url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlRowsField
 from relayers.top_ups import AMOUNT_FIELDS
 from relayers.writes import NODE_PATH, RelayerWrite

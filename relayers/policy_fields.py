@@ -11,23 +11,15 @@ from rest_framework.exceptions import ValidationError
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from chain.networks import Network
-from relayer_service.amounts import decimal_text
+from chain.units import amount, coins, whole_number
 from relayer_service.api.serializers import BooleanField, IntegerField
 from relayers.policies import EvmPolicies
 
 PREFIX = "policy_"
 CHOICES = [("", "Not set"), ("yes", "Yes"), ("no", "No")]
-# Those of the largest spending rule, 2^256 - 1.
-MAX_DIGITS = 78
 MAX_QUOTE = 60
-AMOUNT = re.compile(r"(?P<whole>[0-9]{1,78})(?:\.(?P<part>[0-9]{1,78}))?\s*(?P<unit>(?![0-9.])\S*)", re.A)
 
 Policy = serializers.Field[Any, Any, Any, Any]
-
-
-def whole_number(text: str) -> int | str:
-    """Return digits as a number, and any other text as it is, for the validators to refuse."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else text
 
 
 class TypedField(forms.CharField):
@@ -57,28 +49,6 @@ class AmountField(TypedField):
         what, symbol = str(self.policy.help_text).removesuffix("."), network.symbol if network else "ETH"
         now = "" if value is None else f"Set to {coins(value, network)}. "
         self.help_text = f"{now}{what}, or in the network's coin, for example 0.5 {symbol}."
-
-
-def amount(text: str, network: Network | None) -> int | str:
-    """Return an amount with or without a unit in wei, and any other text as it is, for the validators to refuse."""
-    match = AMOUNT.fullmatch(text)
-    if match is None:
-        return whole_number(text)
-    unit, part = match["unit"].lower(), (match["part"] or "").rstrip("0")
-    decimals = {"wei": 0} | ({network.symbol.lower(): network.decimals} if network else {})
-    if not unit and not match["part"]:
-        unit = "wei"
-    if unit not in decimals:
-        example = f", or an amount with its coin, for example 0.5 {network.symbol}" if network else ""
-        raise forms.ValidationError(f"must be a whole number of wei{example}")
-    if len(part) > decimals[unit]:
-        raise forms.ValidationError(f"{match['unit']} has at most {decimals[unit]} decimal places")
-    return whole_number(f"{match['whole']}{part:0<{decimals[unit]}}".lstrip("0") or "0")
-
-
-def coins(value: int, network: Network | None) -> str:
-    """Return an amount of wei in coins of a network, or in wei if the network is unknown."""
-    return f"{decimal_text(value, network.decimals)} {network.symbol}" if network else f"{value} wei"
 
 
 def _texts(detail: Any, value: Any) -> Iterator[str]:

@@ -9,8 +9,8 @@ from django.utils.crypto import salted_hmac
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
+from chain.units import whole_number
 from relayer_service.net.addresses import mask
-from relayers.policy_fields import whole_number
 from relayers.serializers import MAX_URLS, MAX_WEIGHT, RpcUrlSerializer
 
 GONE = "This URL was replaced or removed concurrently. Reload the page."

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from eth_utils.address import to_checksum_address
 
 from chain.networks import closed, networks
+from chain.units import coins
 from notifications.models import Notification
 from relayer_service.audit.recording import changed, record, snapshot
 from relayer_service.background.tasks import push
@@ -19,7 +20,6 @@ from relayers import guards
 from relayers.account import ProbeCache
 from relayers.funding import CLEARED, TOP_UP_COLUMNS
 from relayers.models import ACCOUNT_COLUMNS, MASKED_COLUMNS, NO_READINGS, Relayer, RelayerHealth
-from relayers.policy_fields import coins
 from relayers.states import report_removed_top_ups, write_paused
 from relayers.tasks import check_relayers_now
 from signers import signing

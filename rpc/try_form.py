@@ -11,8 +11,8 @@ from chain.abi import EXAMPLE, InvalidCall, encode_call
 from chain.fee_history import SPEEDS
 from chain.networks import networks
 from chain.transactions import Draft, NotATransaction, Prices, Transaction, decode
+from chain.units import amount
 from relayers.models import Relayer
-from relayers.policy_fields import amount
 from rpc.models import FeeToken
 from transactions.serializers import MAX_WEI, SendTransactionSerializer
 

@@ -17,6 +17,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from rest_framework.exceptions import APIException
 
+from chain.units import coins
 from relayer_service.admin import confirmation
 from relayer_service.admin.confirmation import PendingAction, ReasonForm, Table
 from relayer_service.admin.panels import Panel, object_view
@@ -26,7 +27,6 @@ from relayer_service.audit.recording import acted, record
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
-from relayers.policy_fields import coins
 from rpc import errors, fee_breakdown
 from rpc.fees.quote import quote
 from rpc.models import FeeToken

@@ -36,6 +36,7 @@ from transactions.lanes.wake import wake_lane
 from transactions.models import Lane, Status, StatusChange, Transaction, amount_text
 from transactions.networks import network_of
 from transactions.relayer_lookup import read_relayer
+from transactions.routing import NO_PRIVATE_NODES
 from transactions.spending import refusals
 from transactions.spending.accepting import charge, check_rules, counted_limits, reserve
 from transactions.spending.counters import Counters, NewCharges
@@ -225,7 +226,7 @@ def find_faults(values: Mapping[str, Any], relayer: Relayer, now: datetime, hold
     found = rules.faults(values, relayer.policies, network_of(relayer), now)
     found |= ceiling_faults(values, relayer, holders)
     if relayer.policies.get("private_transactions") and not relayer.has_private_nodes:
-        found.setdefault("non_field_errors", []).append(rules.NO_PRIVATE_NODES)
+        found.setdefault("non_field_errors", []).append(NO_PRIVATE_NODES)
     if reason := signing.incompatibility(relayer.signer, relayer.network_type):
         found.setdefault("non_field_errors", []).append(reason)
     return found

@@ -13,9 +13,9 @@ from django.urls import reverse
 from rest_framework.exceptions import APIException
 from unfold.decorators import action
 
+from chain.units import coins
 from relayer_service.admin import confirmation
 from relayer_service.admin.confirmation import PendingAction, ReasonForm
-from relayers.policy_fields import coins
 from transactions import actions, formatting
 from transactions.claim_admin import LINK, ClaimAdmin
 from transactions.lane_admin import origin_page

@@ -10,12 +10,12 @@ from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
+from chain.units import coins
 from relayer_service.admin.dates import exact
 from relayer_service.admin.lists import ResourceList
 from relayer_service.admin.references import is_key, link
 from relayer_service.admin.search import MANY
 from relayer_service.observability.tracing import trace_id
-from relayers.policy_fields import coins
 from transactions import formatting
 from transactions.action_admin import RequestedActionAdmin
 from transactions.admin_filters import (

@@ -10,6 +10,7 @@ from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from chain.networks import Network
+from chain.units import coins
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import COUNT_BATCH, PendingAction, ReasonForm, Table
 from relayer_service.admin.jobs import ask_or_start
@@ -17,7 +18,6 @@ from relayer_service.admin.lists import MAX_LISTED
 from relayer_service.admin.references import link
 from relayer_service.jobs.kinds import kind
 from relayer_service.storage.selections import Selection
-from relayers.policy_fields import coins
 from transactions import formatting
 from transactions.models import FINAL, Attempt, Transaction
 from transactions.possible_actions import maximum_cost, refusal

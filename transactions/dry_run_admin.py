@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from chain.networks import Network
+from chain.units import coins
 from relayer_service.admin.dashboard import label
 from relayer_service.background.shares import Busy
 from relayers.models import Relayer
-from relayers.policy_fields import coins
 from transactions.dry_run import Check, DryRun, Estimate, LimitCheck, check
 from transactions.lanes.pricing import gwei
 from transactions.spending.holders import GAS

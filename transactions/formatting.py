@@ -12,11 +12,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from chain.networks import Network, network_by_chain_id, networks
+from chain.units import coins
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import to_the_minute
 from relayers.formatting import amount
 from relayers.models import Relayer
-from relayers.policy_fields import coins
 from transactions.lanes.pricing import gwei
 from transactions.models import Attempt, Hold, Lane, Status, Transaction, Waiting
 

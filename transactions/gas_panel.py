@@ -6,12 +6,12 @@ from typing import Any
 from django.http import HttpRequest
 
 from chain.networks import networks
+from chain.units import coins
 from relayer_service.admin.charts import GREY, RANGES, Period, bars
 from relayer_service.admin.panels import Panel
 from relayer_service.amounts import decimal_text
 from relayer_service.extensions import is_enabled
 from relayers.models import Relayer
-from relayers.policy_fields import coins
 from transactions.exports import paid
 from transactions.models import Transaction
 

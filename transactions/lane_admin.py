@@ -17,6 +17,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
+from chain.units import coins
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnlyAdmin
 from relayer_service.admin.confirmation import PendingAction, ReasonForm
@@ -24,7 +25,6 @@ from relayer_service.admin.dates import ago_titled, to_the_minute
 from relayer_service.admin.lists import MAX_LISTED, count_up_to_maximum, counted
 from relayer_service.admin.references import is_key, link
 from relayers.models import Relayer
-from relayers.policy_fields import coins
 from transactions import actions, formatting
 from transactions.actions import Refused
 from transactions.admin_filters import RELAYER, LaneStateFilter, RelayerNetworkFilter, WaitingFilter

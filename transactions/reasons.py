@@ -8,15 +8,28 @@ from typing import NamedTuple
 
 from relayer_service.storage.clock import shared_time, timestamp
 from relayers.models import Relayer
-from transactions.models import FINAL, IS_PENDING, NOOP_PURPOSES, Attempt, Hold, Lane, Status, Transaction, Waiting
+from transactions.models import (
+    FINAL,
+    IS_PENDING,
+    NOOP_PURPOSES,
+    NOOPS,
+    Attempt,
+    Hold,
+    Lane,
+    Status,
+    Transaction,
+    Waiting,
+)
 from transactions.networks import network_of
 from transactions.queues import MAX_POSITION
 from transactions.routing import NOOP_BLOCKS, Route, choose, head_block
-from transactions.settlement.settling import too_late
+from transactions.signed_payloads import is_superseded
 
 REPLACING = tuple(NOOP_PURPOSES.values())
 # Signed only for a nonce that has another payload already.
 RIVALS = {*REPLACING, Attempt.Purpose.REPLACE}
+CANCELED_TOO_LATE = "The cancellation came too late."
+REPLACED_TOO_LATE = "The replacement came too late: the transaction before it was mined."
 AT_FINALITY = "It becomes final when its block is final."
 SIGNING = {
     Transaction.Action.REPLACE: "Its replacement is being signed",
@@ -190,3 +203,12 @@ def _replaced(row: Transaction) -> str:
 
 def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def too_late(row: Transaction, attempt: Attempt | None) -> str:
+    """Return which request of its client came after the attempt that is mined, or ""."""
+    if attempt is None or attempt.purpose in NOOPS:
+        return ""
+    replaced = REPLACED_TOO_LATE if is_superseded(row, attempt) else ""
+    canceled = CANCELED_TOO_LATE if row.requested_action == Transaction.Action.CANCEL else ""
+    return f"{canceled} {replaced}".strip()

@@ -16,6 +16,7 @@ from transactions.models import NOOPS, Attempt, Lane, Transaction
 # mined; when the transaction is gone, the no-op goes to public nodes: it reveals nothing.
 REBROADCAST_BLOCKS = 20
 NOOP_BLOCKS = 26
+NO_PRIVATE_NODES = "the relayer's policy private_transactions is true, and this network has no private nodes"
 UNREADABLE_NODES = "The RPC URLs of the relayer cannot be decrypted."
 # No-ops that never go to private nodes: none of these has a transaction with their nonce.
 PUBLIC_NOOPS = {Attempt.Purpose.CLOSE, Attempt.Purpose.GAP}

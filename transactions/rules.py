@@ -20,7 +20,6 @@ Faults = dict[str, list[str]]
 
 NO_MAX_FEES = "{} has no maximum fees: send gas_price or speed"
 ABOVE_CAP = "must not be above the relayer's policy gas_price_cap, {} wei"
-NO_PRIVATE_NODES = "the relayer's policy private_transactions is true, and this network has no private nodes"
 
 
 def pricing_of(values: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.html import format_html
 
+from chain.units import coins
 from relayer_service.admin import lists
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago, ago_titled
@@ -20,7 +21,6 @@ from relayer_service.admin.references import and_more
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
-from relayers.policy_fields import coins
 from transactions import formatting, possible_actions
 from transactions.gaps import fill_refusal
 from transactions.lane_admin import ORIGIN, lane_of

@@ -12,12 +12,12 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from chain.networks import networks
+from chain.units import coins
 from relayer_service.background.tasks import queue
 from relayer_service.jobs import running
 from relayer_service.models import AuditEntry, Job
 from relayer_service.storage.selections import Selection
 from relayers.models import Relayer
-from relayers.policy_fields import coins
 from tests.notifications.admin_pages import asked, confirm, hidden_fields, staff_who_may, told
 from tests.relayer_service.jobs import run_jobs
 from tests.relayers import factories as relayer_factories

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from chain.networks import networks
 from transactions.models import FINAL, IN_FLIGHT, Attempt, Lane, Status, Transaction
+from transactions.reasons import CANCELED_TOO_LATE, REPLACED_TOO_LATE
 from transactions.settlement.reading import Block, ChainView, Counts, Receipt
 from transactions.settlement.settling import (
-    CANCELED_TOO_LATE,
-    REPLACED_TOO_LATE,
     REVERTED,
     Consumed,
     Contradicted,

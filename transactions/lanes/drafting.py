@@ -9,7 +9,7 @@ from typing import Any
 
 from chain.errors import ChainFault
 from chain.transactions import Draft, Prices
-from relayers.policy_fields import coins
+from chain.units import coins
 from transactions import metrics, routing
 from transactions.lanes import monitoring, planning, pricing
 from transactions.lanes.commits import Result
@@ -17,7 +17,6 @@ from transactions.lanes.planning import MissingFunds, Send, Wait
 from transactions.lanes.readings import PENDING
 from transactions.lanes.work import Work
 from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transaction
-from transactions.rules import NO_PRIVATE_NODES
 from transactions.settlement import chains
 from transactions.spending.budgets import GasBudget
 
@@ -117,7 +116,7 @@ class Drafting:
         policies = work.relayer.policies
         is_unreachable = routing.is_private(row, policies) and not work.has_private_nodes
         if work.relayer.paused or is_unreachable:
-            reason = "the relayer is paused" if work.relayer.paused else NO_PRIVATE_NODES
+            reason = "the relayer is paused" if work.relayer.paused else routing.NO_PRIVATE_NODES
             self._result.reasons[row.pk] = row, NOT_REPLACED.format(f"{reason}.")
             return None
         bump = monitoring.requested_price(work.network, policies, row, attempts, self._found)

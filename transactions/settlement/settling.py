@@ -10,13 +10,11 @@ from chain.networks import Network
 from chain.plausibility import at_most
 from relayer_service.net.addresses import mask
 from transactions.models import FINAL, IN_FLIGHT, NOOPS, Attempt, Hold, Lane, Status, Transaction
+from transactions.reasons import too_late
 from transactions.settlement.reading import ChainView, Counts, Receipt
-from transactions.signed_payloads import is_superseded
 from transactions.states import Cause
 
 REVERTED = "The transaction was executed and reverted."
-CANCELED_TOO_LATE = "The cancellation came too late."
-REPLACED_TOO_LATE = "The replacement came too late: the transaction before it was mined."
 REORGED = "A reorg removed its block. It is broadcast again."
 # What was signed last was executed: one node is believed.
 EXECUTED = {Cause.SUCCEEDED, Cause.GAP_CLOSED}
@@ -225,15 +223,6 @@ def outcome(row: Transaction, attempt: Attempt, receipt: Receipt) -> tuple[Cause
     if receipt.succeeded:
         return Cause.SUCCEEDED, late
     return Cause.REVERTED, f"{REVERTED} {late}".rstrip()
-
-
-def too_late(row: Transaction, attempt: Attempt | None) -> str:
-    """Return which request of its client came after the attempt that is mined, or ""."""
-    if attempt is None or attempt.purpose in NOOPS:
-        return ""
-    replaced = REPLACED_TOO_LATE if is_superseded(row, attempt) else ""
-    canceled = CANCELED_TOO_LATE if row.requested_action == Transaction.Action.CANCEL else ""
-    return f"{canceled} {replaced}".strip()
 
 
 def _judge_final(row: Transaction, view: ChainView) -> Verdict | None:

@@ -10,6 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from chain.networks import networks
+from chain.units import coins
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago_titled, exact
 from relayer_service.admin.panels import Panel
@@ -17,7 +18,6 @@ from relayer_service.admin.references import MAX_SHOWN, and_more, link
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
-from relayers.policy_fields import coins
 from transactions.models import TopUp, Transaction
 
 VARIANTS: dict[str, str] = {

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from chain.networks import Network
+from chain.units import coins
 from relayers.funding import TopUpAmounts
-from relayers.policy_fields import coins
 from transactions.models import FINAL, Lane, Status, TopUp, Transaction
 from transactions.settlement.unsettled import WATCHED_TIME
 
