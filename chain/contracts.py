@@ -10,7 +10,7 @@ from eth_abi.exceptions import DecodingError
 from eth_utils.crypto import keccak
 from eth_utils.hexadecimal import decode_hex
 
-from chain.attempts import Call
+from chain.nodes.attempts import Call
 
 
 class Unreadable(Exception):

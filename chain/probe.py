@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chain import attempts, fee_history, head
-from chain.answers import Fault, check_chain_id, member_quantity, quantity
-from chain.attempts import Call, attempt, refuses_batches
 from chain.errors import ChainFault
-from chain.fee_models import KINDS
+from chain.fees import fee_history
+from chain.fees.fee_models import KINDS
 from chain.networks import BaseFeeRule, Network
+from chain.nodes import attempts, head
+from chain.nodes.answers import Fault, check_chain_id, member_quantity, quantity
+from chain.nodes.attempts import Call, attempt, refuses_batches
 from chain.transactions import decode
 from relayer_service.background.pools import map_threads
 from relayer_service.net.addresses import mask

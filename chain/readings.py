@@ -5,12 +5,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chain import head, nodes
-from chain.attempts import Call
 from chain.errors import ChainFault, NodesUnreachable
-from chain.head import Head
 from chain.networks import Network
-from chain.nodes import Node
+from chain.nodes import failover, head
+from chain.nodes.attempts import Call
+from chain.nodes.failover import Node
+from chain.nodes.head import Head
 from relayer_service.background.pools import map_threads
 from relayer_service.storage.clock import shared_time
 from relayer_service.storage.ttl_cache import TTLCache
@@ -114,5 +114,5 @@ def _call(
         elif network.max_head_age_seconds is not None:
             head.check_number(answer, latest, network.block_seconds, network.max_head_age_seconds)
 
-    answers = nodes.call(relayer_nodes, [*calls.values()], network.chain_id, check)
+    answers = failover.call(relayer_nodes, [*calls.values()], network.chain_id, check)
     return dict(zip(calls, answers, strict=True)), latest or found[-1]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from chain import nodes
+from chain.nodes import failover
 from relayer_service.background.shares import waiting_for_others
 from relayers.models import Relayer
 from signers import signing
@@ -47,7 +47,7 @@ class ProbeCache:
         missing = [url for url in dict.fromkeys(urls) if url not in self._chain_ids]
         if missing:
             with waiting_for_others():
-                self._chain_ids.update(zip(missing, nodes.chain_ids(missing), strict=True))
+                self._chain_ids.update(zip(missing, failover.chain_ids(missing), strict=True))
         return [self._chain_ids[url] for url in urls]
 
     def save_errors(self) -> None:

@@ -4,8 +4,8 @@ from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
-from chain import node_calls
 from chain.networks import networks
+from chain.nodes import observers
 
 
 class RelayersConfig(AppConfig):
@@ -25,7 +25,7 @@ class RelayersConfig(AppConfig):
     def ready(self) -> None:
         from relayers import node_statistics
 
-        node_calls.listeners.append(node_statistics.note)
+        observers.listeners.append(node_statistics.note)
 
 
 @register()

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
-from chain import attempts, nodes
-from chain.answers import quantity
-from chain.attempts import Call
 from chain.errors import NodesUnreachable
+from chain.nodes import attempts, failover
+from chain.nodes.answers import quantity
+from chain.nodes.attempts import Call
 from notifications.emitting import emit
 from notifications.models import Notification
 from relayer_service.audit import actors
@@ -166,7 +166,7 @@ def _read(relayers: list[Relayer]) -> list[AccountReading]:
         )
     ]
     readings = [AccountReading(reason="no node returned a nonce") for _ in relayers]
-    for answers in nodes.answers(relayers[0].node_urls(), calls, relayers[0].expected_chain_id):
+    for answers in failover.answers(relayers[0].node_urls(), calls, relayers[0].expected_chain_id):
         for number, reading in enumerate(readings):
             nonce, balance = (quantity(answer) for answer in answers[2 * number : 2 * number + 2])
             if nonce is not None and nonce <= MAX_NONCE and not reading.is_complete:

@@ -7,7 +7,7 @@ from django.db.models import Min, QuerySet
 from prometheus_client import Counter, Gauge
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from chain import breakers
+from chain.nodes import breakers
 from relayer_service.observability.metrics import StateCollector, refreshers, shared
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.resources import first_state

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import models
 
-from chain.node_calls import KEY_LENGTH
+from chain.nodes.observers import KEY_LENGTH
 
 
 class NodeOutage(models.Model):

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
 
-from chain import breakers
-from chain.node_calls import Head, NodeCall, node_key
-from chain.plausibility import MAX_TIMESTAMP
+from chain.nodes import breakers
+from chain.nodes.observers import Head, NodeCall, node_key
+from chain.nodes.plausibility import MAX_TIMESTAMP
 from relayer_service.background.counts import PendingCounts
 from relayer_service.observability import call_counts
 from relayer_service.observability.call_counts import NODE, OK, CallCount, Key, Tally

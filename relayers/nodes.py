@@ -11,9 +11,9 @@ from typing import Any
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from chain import breakers, nodes
 from chain.networks import networks
-from chain.node_calls import node_key
+from chain.nodes import breakers, failover
+from chain.nodes.observers import node_key
 from relayer_service.background.pools import map_threads
 from relayer_service.net.addresses import mask
 from relayer_service.observability import call_counts
@@ -151,4 +151,4 @@ def check_all() -> None:
     fleet = read_fleet()
     known = {node.key: node for node in fleet.nodes if not node.is_private}
     found = [url_of(node) for node in known.values()]
-    map_threads(lambda node: nodes.status(*node), [(url, chain_id) for url, chain_id in found if url])
+    map_threads(lambda node: failover.status(*node), [(url, chain_id) for url, chain_id in found if url])

@@ -14,8 +14,8 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
-from chain import nodes as chain_nodes
 from chain.networks import networks
+from chain.nodes import failover as chain_nodes
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import PendingAction, ReasonForm, Table

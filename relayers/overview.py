@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from chain import nodes
 from chain.networks import Network, networks
+from chain.nodes import failover
 from notifications.overview import demo_webhook
 from relayer_service.admin.attention import (
     LATE,
@@ -202,7 +202,7 @@ def check() -> None:
     urls = network.rpc_urls if network else ()
     try:
         with waiting_for_others():
-            found = nodes.chain_ids(urls)
+            found = failover.chain_ids(urls)
     except Busy:
         found = []
     if LOCAL_CHAIN_ID not in found:

@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.html import format_html
 
-from chain import nodes
-from chain.nodes import NodeStatus
+from chain.nodes import failover
+from chain.nodes.failover import NodeStatus
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago
 from relayer_service.admin.panels import Panel, object_view
@@ -83,7 +83,7 @@ def status(relayer: Any) -> dict[str, Any]:
     try:
         urls = relayer.node_urls()
         with waiting_for_others():
-            rows = [row(node) for node in nodes.statuses(urls, relayer.expected_chain_id)]
+            rows = [row(node) for node in failover.statuses(urls, relayer.expected_chain_id)]
         fault = "" if rows else "There are no nodes: neither the relayer nor its network has RPC URLs."
     except DecryptionError:
         rows, fault = [], "The RPC URLs cannot be decrypted with the configured encryption keys."

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from chain import native_fee
 from chain.errors import PriceCapTooLow
-from chain.native_fee import FeeOptions, NativeFee
+from chain.fees import native_fee
+from chain.fees.native_fee import FeeOptions, NativeFee
 from chain.networks import Network
 from chain.transactions import Transaction
 from relayer_service.api.evm import EvmAddressField

@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from chain import nodes
-from chain.answers import quantity
-from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from chain.networks import networks, resolve_alias
+from chain.nodes import failover
+from chain.nodes.answers import quantity
+from chain.nodes.attempts import Call
 from relayer_service.api import idempotency, jobs
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
@@ -166,7 +166,7 @@ def read_balance(relayer: Relayer) -> int:
     try:
         urls = relayer.node_urls()
         with waiting_for_others():
-            for found in nodes.answers(urls, calls, relayer.expected_chain_id):
+            for found in failover.answers(urls, calls, relayer.expected_chain_id):
                 balance = quantity(found[0])
                 if balance is not None:
                     return balance

@@ -8,11 +8,11 @@ from typing import Any
 
 from django.db import transaction
 
-from chain import nodes
 from chain.contracts import contract_call
 from chain.errors import ChainFault
 from chain.networks import Network
-from chain.nodes import Node
+from chain.nodes import failover
+from chain.nodes.failover import Node
 from relayer_service.background.pools import map_threads
 from rpc.fees.sources import chainlink
 from rpc.models import FeeToken, PriceSource
@@ -70,11 +70,11 @@ def _read(group: Group, now: int) -> Entries:
 
 def _query(group: Group, now: int) -> Entries:
     chain_id, due = group.network.chain_id, group.due(now)
-    answers = nodes.call(group.nodes, [contract_call(feed, "aggregator()") for feed in due], chain_id)
+    answers = failover.call(group.nodes, [contract_call(feed, "aggregator()") for feed in due], chain_id)
     named = {feed: chainlink.read_aggregator(answer) for feed, answer in zip(due, answers, strict=True)}
     # A feed that names no aggregator may be one itself.
     calls = [contract_call(named[feed] or feed, name) for feed in due for name in ("minAnswer()", "maxAnswer()")]
-    answers = nodes.call(group.nodes, calls, chain_id)
+    answers = failover.call(group.nodes, calls, chain_id)
     entries: dict[str, dict[str, Any]] = {}
     for number, (feed, kept) in enumerate(due.items()):
         found = chainlink.read_bounds(answers[2 * number : 2 * number + 2])

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from chain.fee_history import BaseFeeSource
-from chain.gas_price import FeeRules, GasPrice
-from chain.native_fee import NativeFee
+from chain.fees.fee_history import BaseFeeSource
+from chain.fees.gas_price import FeeRules, GasPrice
+from chain.fees.native_fee import NativeFee
 from chain.networks import Network
 from relayer_service.admin.dates import ago
 from relayer_service.amounts import Amount, decimal_text, rate_text

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from chain.networks import Network, networks
-from chain.nodes import Node
+from chain.nodes.failover import Node
 from chain.readings import ChainReading, gather
 from notifications.emitting import emit_to_all
 from relayer_service.amounts import rate_text

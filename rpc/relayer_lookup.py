@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from chain.nodes import Node
+from chain.nodes.failover import Node
 from relayer_service.storage.encryption import DecryptionError
 from relayer_service.storage.ttl_cache import TTLCache
 from relayers.models import Relayer, find_relayer

@@ -8,7 +8,7 @@ from django import forms
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from chain.abi import EXAMPLE, InvalidCall, encode_call
-from chain.fee_history import SPEEDS
+from chain.fees.fee_history import SPEEDS
 from chain.networks import networks
 from chain.transactions import Draft, NotATransaction, Prices, Transaction, decode
 from chain.units import amount

@@ -24,7 +24,7 @@ from django.utils.safestring import SafeString
 from huey.storage import MemoryStorage
 from xdist.scheduler import LoadScopeScheduling
 
-from chain import breakers
+from chain.nodes import breakers
 from relayer_service.background.tasks import queue
 from relayer_service.health import views as health
 from relayer_service.observability import metrics, probes

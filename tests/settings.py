@@ -58,7 +58,7 @@ STORAGES = STORAGES | {"staticfiles": {"BACKEND": "django.contrib.staticfiles.st
 
 # Constants that a test replaces in the processes that it starts, such as `relayer_service.processes.DRAIN_SECONDS=5`.
 # Nodes have time, as a busy machine may be slow.
-PATIENT = ["chain.attempts.ATTEMPT_SECONDS=60", "chain.attempts.DEADLINE_SECONDS=60"]
+PATIENT = ["chain.nodes.attempts.ATTEMPT_SECONDS=60", "chain.nodes.attempts.DEADLINE_SECONDS=60"]
 for replaced in [*PATIENT, *os.environ.get("TEST_CONSTANTS", "").split()]:
     path, _, number = replaced.partition("=")
     module, _, constant = path.rpartition(".")

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from chain.node_calls import node_key
+from chain.nodes.observers import node_key
 from notifications.models import Attempt, Notification
 from relayer_service import roles
 from relayer_service.models import AuditEntry

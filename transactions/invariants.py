@@ -15,11 +15,11 @@ from typing import Any
 from django.db.models import QuerySet
 from eth_utils.crypto import keccak
 
-from chain import nodes
-from chain.answers import Fault, member_quantity, quantity
-from chain.attempts import Call
 from chain.networks import networks
-from chain.nodes import Node
+from chain.nodes import failover
+from chain.nodes.answers import Fault, member_quantity, quantity
+from chain.nodes.attempts import Call
+from chain.nodes.failover import Node
 from chain.transactions.decoding import decode
 from chain.transactions.model import NotATransaction, Prices
 from relayer_service.background.pools import map_threads
@@ -277,7 +277,7 @@ def chain_count(lane: Lane) -> int:
             raise Fault("did not report the transaction count")
 
     call = Call("eth_getTransactionCount", [lane.address, "latest"])
-    count = quantity(nodes.call(lane_nodes(lane), [call], lane.chain_id, check)[0])
+    count = quantity(failover.call(lane_nodes(lane), [call], lane.chain_id, check)[0])
     assert count is not None
     return count
 
@@ -289,7 +289,7 @@ def mined_hashes(lane: Lane, hashes: Sequence[str]) -> set[str]:
     def mined(start: int) -> set[str]:
         part, found = hashes[start : start + HASHES_PER_REQUEST], set()
         calls = [Call("eth_getTransactionByHash", [each]) for each in part]
-        for answers in nodes.answers(urls, calls, lane.chain_id):
+        for answers in failover.answers(urls, calls, lane.chain_id):
             blocks = (member_quantity(answer, "blockNumber") for answer in answers)
             found |= {each for each, block in zip(part, blocks, strict=True) if block is not None}
             if found.issuperset(part):

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db import models
 
-from chain.sending import Outcome
+from chain.broadcast.sending import Outcome
 from transactions.lanes.monitoring import FUTILE_REBROADCASTS
 from transactions.lanes.pricing import gwei
 from transactions.models import NOOP_PURPOSES, Attempt, Hold, Lane, Transaction, Waiting

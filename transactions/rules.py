@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from chain import limits
-from chain.fee_models import KINDS
+from chain.fees.fee_models import KINDS
 from chain.networks import BaseFeeRule, Network
 from chain.transactions import NotATransaction, Prices
 from chain.transactions import Transaction as Payload

@@ -21,11 +21,11 @@ if not apps.ready:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     django.setup()
 
-from chain.fee_history import HISTORY_BLOCKS, REQUESTED_PERCENTILES, FeeHistory
-from chain.gas_estimate import GasEstimate
-from chain.head import Head
+from chain.fees.fee_history import HISTORY_BLOCKS, REQUESTED_PERCENTILES, FeeHistory
+from chain.fees.gas_estimate import GasEstimate
 from chain.networks import Network, networks
-from chain.plausibility import by_eip_1559
+from chain.nodes.head import Head
+from chain.nodes.plausibility import by_eip_1559
 from chain.transactions import Prices
 from transactions.lanes import gate, monitoring, planning, pricing
 from transactions.lanes.payloads import attempt_prices

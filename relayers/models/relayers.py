@@ -7,7 +7,7 @@ from django.db import models
 from eth_utils.address import to_checksum_address
 
 from chain.networks import networks, unknown
-from chain.node_calls import node_key
+from chain.nodes.observers import node_key
 from notifications.models import Notification
 from relayer_service.api.exceptions import NotFound
 from relayer_service.audit.values import hidden_column

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from chain import limits, native_fee
-from chain.native_fee import NativeFee
+from chain import limits
+from chain.fees import native_fee
+from chain.fees.native_fee import NativeFee
 from chain.networks import Network, networks, resolve_alias
-from chain.plausibility import MAX_TIMESTAMP
+from chain.nodes.plausibility import MAX_TIMESTAMP
 from chain.readings import gather
 from chain.transactions import NotATransaction, Transaction, decode
 from relayer_service.amounts import decimal_text, rate_text, token_units

@@ -8,9 +8,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from chain.fee_history import SPEEDS, BaseFeeSource
-from chain.gas_price import GasPrice
-from chain.native_fee import Gas
+from chain.fees.fee_history import SPEEDS, BaseFeeSource
+from chain.fees.gas_price import GasPrice
+from chain.fees.native_fee import Gas
 from relayer_service.amounts import BASIS_POINTS, Amount, rate_text, with_bps
 from relayer_service.api.serializers import ChoiceField, IntegerField, ListField, StringField, TimestampField
 from relayer_service.storage.clock import timestamp

@@ -12,7 +12,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page
 
 from chain.networks import networks
-from chain.node_calls import node_key
+from chain.nodes.observers import node_key
 from notifications.models import Notification
 from relayer_service.models import AuditEntry, Job, PeriodicRun
 from relayers.models import Relayer

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from chain import attempts
+from chain.nodes import attempts
 from tests import servers
 from tests.chain import faults
 from tests.chain.hardhat import Chain, contracts

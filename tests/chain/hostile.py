@@ -12,10 +12,10 @@ import pytest
 from django.core.cache import cache
 from hypothesis import strategies as st
 
-from chain import attempts
-from chain.answers import read_answers
-from chain.attempts import Call
 from chain.networks import BaseFeeRule, Network, NetworkKind
+from chain.nodes import attempts
+from chain.nodes.answers import read_answers
+from chain.nodes.attempts import Call
 from relayer_service.storage import ttl_cache
 from rpc import dispatch
 from rpc.fees import quote

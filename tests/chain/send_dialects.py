@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chain.sending import Outcome
+from chain.broadcast.sending import Outcome
 
 # By client and outcome: the error's code and message.
 DIALECTS: dict[str, dict[Outcome, list[tuple[int, str]]]] = {

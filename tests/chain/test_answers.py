@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from chain.answers import BatchRefused, ChainError, Fault, check_chain_id, quantity, read_answers
+from chain.nodes.answers import BatchRefused, ChainError, Fault, check_chain_id, quantity, read_answers
 from tests.chain.faults import error
 from tests.notifications.clock import Clock
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from chain import attempts
-from chain.answers import ChainError, Fault
-from chain.attempts import Call, attempt
+from chain.nodes import attempts
+from chain.nodes.answers import ChainError, Fault
+from chain.nodes.attempts import Call, attempt
 from tests.chain import faults
 from tests.chain.faults import SECRET, answering, by_method, error, good, node
 from tests.concurrency import PATIENCE_SECONDS

@@ -13,7 +13,7 @@ import pytest
 import redis
 from django.core.cache import caches
 
-from chain import breakers
+from chain.nodes import breakers
 from relayer_service.observability import metrics
 from relayer_service.storage.caches import FailOpenRedisCache
 from tests.concurrency import wait_until

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from chain import fee_history, gas_price
-from chain.answers import ChainError
 from chain.errors import InsufficientData
-from chain.fee_history import (
+from chain.fees import fee_history, gas_price
+from chain.fees.fee_history import (
     REQUESTED_PERCENTILES,
     SPEEDS,
     BaseFeeSource,
@@ -18,9 +17,10 @@ from chain.fee_history import (
     next_base_fee,
     read_history,
 )
-from chain.head import Head
 from chain.networks import BaseFeeRule
-from chain.plausibility import by_eip_1559
+from chain.nodes.answers import ChainError
+from chain.nodes.head import Head
+from chain.nodes.plausibility import by_eip_1559
 from tests.chain.answering_node import HEAD, HISTORY, ChangeNetwork, change_network, local_network, node_answering
 from tests.rpc.estimates import ask, failure, fee, quote, relayer_at
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from chain import gas_estimate
-from chain.answers import ChainError
-from chain.gas_estimate import reason, refusal
+from chain.fees import gas_estimate
+from chain.fees.gas_estimate import reason, refusal
+from chain.nodes.answers import ChainError
 from rpc.errors import RpcError, as_rpc_errors
 from tests.chain.answering_node import node_answering, unsigned
 from tests.chain.fixtures import Deployed

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from chain import gas_price
 from chain.errors import CannotBeIncluded, ChainFault, InsufficientData, PriceCapTooLow
-from chain.fee_history import BaseFeeSource, Market
-from chain.gas_price import FeeRules, GasPrice, at_market, at_single_price
+from chain.fees import gas_price
+from chain.fees.fee_history import BaseFeeSource, Market
+from chain.fees.gas_price import FeeRules, GasPrice, at_market, at_single_price
 from chain.networks import networks
 from chain.transactions import Transaction, decode
 from tests.chain import encoded

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from chain.answers import quantity
-from chain.attempts import Call
 from chain.errors import ExecutionReverted, NodesUnreachable
-from chain.fee_history import FeeHistory, readings
-from chain.fee_models import FeeModel
-from chain.gas_estimate import GasEstimate
+from chain.fees.fee_history import FeeHistory, readings
+from chain.fees.fee_models import FeeModel
+from chain.fees.gas_estimate import GasEstimate
 from chain.networks import networks
+from chain.nodes.answers import quantity
+from chain.nodes.attempts import Call
 from chain.readings import ChainReading, gather, gather_each
 from chain.transactions import decode
 from tests.chain.answering_node import unsigned

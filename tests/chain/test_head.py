@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from chain import breakers, head
-from chain.answers import ChainError, Fault
-from chain.head import Head
 from chain.networks import networks
-from chain.plausibility import MAX_TIMESTAMP
+from chain.nodes import breakers, head
+from chain.nodes.answers import ChainError, Fault
+from chain.nodes.head import Head
+from chain.nodes.plausibility import MAX_TIMESTAMP
 from tests.chain.answering_node import HEAD, HISTORY, ChangeNetwork, change_network, local_network, node_answering
 from tests.rpc.estimates import ask, failure, fee, quote, relayer_at
 

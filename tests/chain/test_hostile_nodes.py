@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, event, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from chain import fee_history
 from chain.errors import InsufficientData
-from chain.fee_history import REQUESTED_PERCENTILES, SPEEDS, FeeHistory
+from chain.fees import fee_history
+from chain.fees.fee_history import REQUESTED_PERCENTILES, SPEEDS, FeeHistory
 from chain.networks import BaseFeeRule, Network, NetworkKind
 from tests.amounts import amount
 from tests.chain.answering_node import ANSWERS, HISTORY, local_network

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chain import gas_price
+from chain.fees import gas_price
 from tests.chain import encoded
 from tests.chain.answering_node import ChangeNetwork, change_network, node_answering, unsigned, unsigned_with_blobs
 from tests.rpc.estimates import ask, failure, fee, quote, relayer_at

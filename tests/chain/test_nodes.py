@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from chain import attempts, breakers, nodes
-from chain.answers import ChainError, Fault
-from chain.attempts import Call
 from chain.errors import NodesUnreachable
-from chain.nodes import NodeStatus, in_order
+from chain.nodes import attempts, breakers, failover
+from chain.nodes.answers import ChainError, Fault
+from chain.nodes.attempts import Call
+from chain.nodes.failover import NodeStatus, in_order
 from relayer_service.observability.logs import RepeatedWarnings
 from tests.chain import faults
 from tests.chain.faults import SECRET, answering, by_method, error, good, node, status
@@ -43,7 +43,7 @@ def ask_last(good_url: str, *bad_urls: str) -> tuple[list[Any], float]:
     last = unused(good_url)
     breakers.pause(last, 60)
     started = time.monotonic()
-    answers = nodes.call([(last, 100), *((unused(url), 100) for url in bad_urls)], [BALANCE], CHAIN)
+    answers = failover.call([(last, 100), *((unused(url), 100) for url in bad_urls)], [BALANCE], CHAIN)
     return answers, time.monotonic() - started
 
 
@@ -61,14 +61,14 @@ def test_with_one_good_node_of_five_a_thousand_calls_give_a_thousand_answers(
     urls = [hardhat, faulty["hang"], faulty["reset"], faulty["500"], faulty["garbage"]]
     given = [(url, 20) for url in urls]
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: nodes.call(given, [BALANCE], CHAIN), range(1000)))
+        answers = list(pool.map(lambda _: failover.call(given, [BALANCE], CHAIN), range(1000)))
     assert answers == [[TEN_THOUSAND]] * 1000
 
 
 def test_all_nodes_that_fail_are_asked_before_it_is_given_up(faulty: dict[str, str]) -> None:
     given = [(faulty[name], 50) for name in ("500", "refuse", "garbage", "hang up")]
     with pytest.raises(NodesUnreachable) as caught:
-        nodes.call(given, [BALANCE], CHAIN)
+        failover.call(given, [BALANCE], CHAIN)
     assert caught.value.reasons == (
         "connection failed; returned HTTP 500; returned an invalid response; the connection was interrupted"
     )
@@ -81,7 +81,7 @@ def test_a_call_ends_at_the_deadline_even_if_all_nodes_hang(
     given = [(unused(faulty[name]), 50) for name in ("hang", "slow headers", "slow body") for _ in range(20)]
     started = time.monotonic()
     with pytest.raises(NodesUnreachable, match="did not respond in time"):
-        nodes.call(given, [BALANCE], CHAIN)
+        failover.call(given, [BALANCE], CHAIN)
     # Each has a second: one after the other they would take a minute.
     assert time.monotonic() - started < 30
 
@@ -98,9 +98,9 @@ def test_nodes_that_hang_leave_time_for_one_that_answers(
 
 
 @pytest.mark.parametrize("given", [[], [(A, 0)]])
-def test_without_a_node_to_ask_the_call_says_so(given: list[nodes.Node]) -> None:
+def test_without_a_node_to_ask_the_call_says_so(given: list[failover.Node]) -> None:
     with pytest.raises(NodesUnreachable, match="no RPC URL is configured"):
-        nodes.call(given, [BALANCE], CHAIN)
+        failover.call(given, [BALANCE], CHAIN)
 
 
 def refuse_zero(found: list[Any]) -> None:
@@ -116,14 +116,14 @@ def test_a_node_that_fails_the_check_is_paused_and_the_next_is_called(
         given = [(behind.url, 100), (other.url, 100)]
         # So that it comes last.
         breakers.pause(other.url, 60)
-        assert nodes.call(given, [BALANCE], None, refuse_zero) == ["0x1"]
+        assert failover.call(given, [BALANCE], None, refuse_zero) == ["0x1"]
         assert (len(behind.requests), len(other.requests)) == (1, 1)
         assert breakers.paused([behind.url]) == {behind.url}
 
 
 def test_where_no_answer_passes_the_check_the_call_says_why() -> None:
     with node(answering({"result": "0x0"})) as behind, pytest.raises(NodesUnreachable) as caught:
-        nodes.call([(behind.url, 100)], [BALANCE], None, refuse_zero)
+        failover.call([(behind.url, 100)], [BALANCE], None, refuse_zero)
     assert caught.value.reasons == "it is behind"
 
 
@@ -133,7 +133,7 @@ def test_an_error_of_the_chain_is_the_answer_and_pauses_nobody(hardhat: str, mon
     with node(refused) as one, node(good, hardhat) as other:
         breakers.pause(other.url, 60)
         for _ in range(3):
-            answers = nodes.call([(one.url, 100), (other.url, 100)], [BALANCE], None)
+            answers = failover.call([(one.url, 100), (other.url, 100)], [BALANCE], None)
             assert answers == [ChainError(3, "execution reverted", "0x")]
         assert other.requests == []
         assert breakers.paused([one.url]) == set()
@@ -144,7 +144,7 @@ def test_a_node_that_fails_again_and_again_is_asked_last(hardhat: str, monkeypat
     with node(status(500)) as bad:
         given = [(hardhat, 1), (bad.url, 100)]
         for _ in range(100):
-            nodes.call(given, [BALANCE], CHAIN)
+            failover.call(given, [BALANCE], CHAIN)
         assert len(bad.requests) == 3
 
 
@@ -153,26 +153,26 @@ def test_a_node_that_limits_the_rate_is_paused_at_once(hardhat: str, faulty: dic
     ask_last(hardhat, faulty[name])
     url = unused(faulty[name])
     with pytest.raises(NodesUnreachable):
-        nodes.call([(url, 100)], [BALANCE], CHAIN)
+        failover.call([(url, 100)], [BALANCE], CHAIN)
     assert breakers.paused([url], CHAIN) == {url}
 
 
 def test_a_node_of_another_chain_is_paused_for_this_chain_only(faulty: dict[str, str]) -> None:
     url = unused(faulty["wrong chain"])
     with pytest.raises(NodesUnreachable):
-        nodes.call([(url, 100)], [BALANCE], CHAIN)
+        failover.call([(url, 100)], [BALANCE], CHAIN)
     assert breakers.paused([url], 5) == breakers.paused([url]) == set()
 
 
 def test_all_calls_of_one_go_to_the_same_node(hardhat: str) -> None:
     with node(good, hardhat) as one, node(good, hardhat) as other:
-        nodes.call([(one.url, 50), (other.url, 50)], [BALANCE] * 10, CHAIN)
+        failover.call([(one.url, 50), (other.url, 50)], [BALANCE] * 10, CHAIN)
         assert sorted([len(one.requests), len(other.requests)]) == [0, 1]
 
 
 def test_more_answers_come_from_the_next_nodes(hardhat: str, faulty: dict[str, str]) -> None:
     given = [(unused(hardhat), 100), (faulty["500"], 100), (unused(hardhat), 100)]
-    assert list(nodes.answers(given, [BALANCE], CHAIN)) == [[TEN_THOUSAND], [TEN_THOUSAND]]
+    assert list(failover.answers(given, [BALANCE], CHAIN)) == [[TEN_THOUSAND], [TEN_THOUSAND]]
 
 
 def test_nodes_are_chosen_in_proportion_to_their_weights() -> None:
@@ -220,7 +220,7 @@ def test_faults_are_logged_without_what_may_be_a_key(
     caplog.set_level(logging.DEBUG)
     for name in FAULTS:
         ask_last(hardhat, faulty[name])
-    lines = [record for record in caplog.records if record.name == "chain.nodes"]
+    lines = [record for record in caplog.records if record.name == "chain.nodes.failover"]
     assert len(lines) == len(FAULTS)
     assert not [record for record in caplog.records if SECRET in str(record.__dict__)]
     port = faulty["500"].rpartition(":")[2].partition("/")[0]
@@ -232,13 +232,13 @@ def test_a_failing_node_is_logged_once_a_minute_for_each_kind_of_failure(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(1_000):
-        nodes.note(A, Fault("returned HTTP 500"), CHAIN)
-        nodes.note(A, Fault(f"is {number} blocks behind", is_client_error=True), CHAIN)
+        failover.note(A, Fault("returned HTTP 500"), CHAIN)
+        failover.note(A, Fault(f"is {number} blocks behind", is_client_error=True), CHAIN)
     for text in ("returned HTTP 502", "failed with -32000", "failed with -32005"):
-        nodes.note(A, Fault(text), CHAIN)
-    nodes.note(B, Fault("returned HTTP 500"), CHAIN)
+        failover.note(A, Fault(text), CHAIN)
+    failover.note(B, Fault("returned HTTP 500"), CHAIN)
     monkeypatch.setattr(RepeatedWarnings, "SECONDS", 0)
-    nodes.note(A, Fault("returned HTTP 500"), CHAIN)
+    failover.note(A, Fault("returned HTTP 500"), CHAIN)
     assert [record.getMessage().partition(" failed: ")[2] for record in caplog.records] == [
         "returned HTTP 500",
         "is 0 blocks behind",
@@ -253,7 +253,7 @@ def test_a_failing_node_is_logged_once_a_minute_for_each_kind_of_failure(
 def test_when_no_node_answers_the_error_has_no_secret(faulty: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "ATTEMPT_SECONDS", 0.3)
     with pytest.raises(NodesUnreachable) as caught:
-        nodes.call([(faulty[name], 10) for name in FAULTS], [BALANCE], CHAIN)
+        failover.call([(faulty[name], 10) for name in FAULTS], [BALANCE], CHAIN)
     assert SECRET not in repr(caught.value)
     assert "127.0.0.1" not in repr(caught.value)
 
@@ -265,7 +265,7 @@ def test_staff_see_the_state_of_each_node(hardhat: str, faulty: dict[str, str]) 
     breakers.pause(faulty["500"], 60)
     with node(by_method(eth_chainId={"result": "0x7a69"}, eth_blockNumber=error(-32601, "no such method"))) as mute:
         given = [(hardhat, 90), (faulty["500"], 10), (faulty["hang"], 0), (mute.url, 5)]
-        one, two, three, four = nodes.statuses(given, CHAIN)
+        one, two, three, four = failover.statuses(given, CHAIN)
         mute_port = mute.server_address[1]
     assert one.milliseconds is not None
     assert one.head_block is not None
@@ -279,11 +279,11 @@ def test_staff_see_the_state_of_each_node(hardhat: str, faulty: dict[str, str]) 
 @pytest.mark.one_engine
 @pytest.mark.django_db
 def test_no_node_has_no_state() -> None:
-    assert nodes.statuses([], CHAIN) == []
+    assert failover.statuses([], CHAIN) == []
 
 
 def test_what_is_our_own_fault_does_not_pause_a_node() -> None:
     for is_ours, paused in ((True, set()), (False, {A})):
         for _ in range(breakers.FAILURES_TO_PAUSE):
-            nodes.note(A, Fault("returned HTTP 413", is_client_error=is_ours))
+            failover.note(A, Fault("returned HTTP 413", is_client_error=is_ours))
         assert breakers.paused([A]) == paused

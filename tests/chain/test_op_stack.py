@@ -16,10 +16,10 @@ from eth_abi.abi import encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chain.answers import ChainError
 from chain.errors import InsufficientData
-from chain.fee_models import KINDS, OperatorFee, read_operator_fee
+from chain.fees.fee_models import KINDS, OperatorFee, read_operator_fee
 from chain.networks import NetworkKind
+from chain.nodes.answers import ChainError
 from chain.transactions import decode
 from tests.chain.hardhat import EMPTY_BLOB_HASH, GAS_PRICE_ORACLE, Chain
 from tests.chain.independent import KINDS as TYPES

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chain import plausibility
 from chain.networks import networks
+from chain.nodes import plausibility
 from tests.transactions.lane_values import network
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

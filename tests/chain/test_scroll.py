@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chain.fee_models import compressed
+from chain.fees.fee_models import compressed
 from chain.networks import NetworkKind
 from chain.transactions import decode, encode_with_placeholders
 from tests.chain.independent import KINDS

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chain.answers import RATE_LIMIT_CODES
-from chain.send_outcomes import Broadcast, Verdict, judge_error, judge_result
-from chain.send_texts import TEXTS, Hint, Outcome
+from chain.broadcast.send_outcomes import Broadcast, Verdict, judge_error, judge_result
+from chain.broadcast.send_texts import TEXTS, Hint, Outcome
+from chain.nodes.answers import RATE_LIMIT_CODES
 from tests.amounts import amount
 from tests.chain.faults import SECRET, secret_url
 from tests.chain.send_dialects import DIALECTS, NOT_READY, OLD_WORDS, QUOTAS, WRONG_CHAIN

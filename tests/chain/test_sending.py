@@ -12,9 +12,10 @@ import pytest
 from eth_account import Account
 from eth_utils.crypto import keccak
 
-from chain import attempts, breakers, sending, spreading
-from chain.attempts import Call, attempt
-from chain.sending import Broadcast, Outcome, SignedTransaction, send
+from chain.broadcast import sending, spreading
+from chain.broadcast.sending import Broadcast, Outcome, SignedTransaction, send
+from chain.nodes import attempts, breakers
+from chain.nodes.attempts import Call, attempt
 from tests.chain import faults
 from tests.chain.faults import SECRET, Behaviour, Handler, NodeServer, error, secret_url
 from tests.chain.hardhat import Chain

@@ -77,7 +77,7 @@ def worker(relayer: Relayer, node: ExitStack, worker_log: Path) -> Iterator[subp
         process = processes.worker(
             log,
             HEALTH_CHECK_SECONDS="1",
-            TEST_CONSTANTS="chain.attempts.ATTEMPT_SECONDS=5",
+            TEST_CONSTANTS="chain.nodes.attempts.ATTEMPT_SECONDS=5",
             WEBHOOK_ALLOWED_PRIVATE_NETWORKS="127.0.0.0/8",
         )
     yield process

@@ -17,8 +17,8 @@ from django.utils import timezone
 from django.utils.html import escape
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
-from chain import breakers
 from chain.networks import networks
+from chain.nodes import breakers
 from notifications.models import Delivery, Notification
 from relayer_service.amounts import decimal_text, rounded_text
 from relayer_service.background.tasks import queue

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from chain import nodes
+from chain.nodes import failover
 from relayer_service.background.tasks import queue
 from relayers.models import Relayer
 from signers.models import Signer
@@ -188,7 +188,7 @@ def test_nothing_is_locked_while_nodes_and_signers_are_called(
         inside.append(connection.in_atomic_block)
         return [5 for _ in urls]
 
-    monkeypatch.setattr(nodes, "chain_ids", ask)
+    monkeypatch.setattr(failover, "chain_ids", ask)
     add(admin_client, network="my-chain", chain_id="5", **{"rpc_urls-0-url": "https://a.example.com"})
     assert Relayer.objects.exists()
     assert inside == [False]

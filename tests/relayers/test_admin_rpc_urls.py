@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from chain import nodes
+from chain.nodes import failover
 from relayers.models import Relayer
 from tests.relayers import factories
 from tests.relayers.admin_pages import LIST, A, B, C, change, edit, errors, open_form, row_errors, rpc_url
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every node is on the chain that is expected of it: these tests are about rows."""
-    monkeypatch.setattr(nodes, "chain_ids", lambda urls: [11155111 for _ in urls])
+    monkeypatch.setattr(failover, "chain_ids", lambda urls: [11155111 for _ in urls])
 
 
 @pytest.mark.usefixtures("no_node")

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chain import nodes
+from chain.nodes import failover
 from notifications.models import Delivery
 from relayers.forms import RelayerForm
 from relayers.models import Relayer, RelayerHealth
@@ -28,7 +28,7 @@ POLICIES = {"gas_price_cap": 2**53 + 1, "min_balance": 2**128 - 1, "private_tran
 @pytest.fixture
 def no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every node is on the chain that is expected of it: these tests are about rows."""
-    monkeypatch.setattr(nodes, "chain_ids", lambda urls: [11155111 for _ in urls])
+    monkeypatch.setattr(failover, "chain_ids", lambda urls: [11155111 for _ in urls])
 
 
 @pytest.mark.usefixtures("no_node")
@@ -69,7 +69,7 @@ def test_what_others_changed_since_the_page_was_opened_stays(admin_client: Clien
 def test_nodes_are_checked_against_a_network_that_was_set_concurrently(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nodes, "chain_ids", lambda urls: [5 for _ in urls])
+    monkeypatch.setattr(failover, "chain_ids", lambda urls: [5 for _ in urls])
     relayer = factories.relayer(rpc_urls=[rpc_url(A, 70)])
     sent = open_form(admin_client, change(relayer))
     Relayer.objects.update(network="my-chain", chain_id=5)

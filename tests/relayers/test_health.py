@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from chain import attempts
+from chain.nodes import attempts
 from relayers import health, runway
 from relayers.health import AccountReading, check_due, judge
 from relayers.models import Relayer, RelayerHealth

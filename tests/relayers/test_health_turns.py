@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chain import attempts, nodes
+from chain.nodes import attempts, failover
 from notifications.models import Delivery
 from relayer_service.background import pools
 from relayer_service.background.tasks import queue
@@ -152,14 +152,14 @@ def test_an_event_that_cannot_be_written_leaves_the_state_as_it_was(
 def test_a_relayer_that_breaks_the_check_does_not_stop_the_others(
     hardhat: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    whole = nodes.answers
+    whole = failover.answers
 
     def answers(given: Any, calls: Any, chain_id: Any) -> Any:
         if calls[0].params[0] == OTHER_ADDRESS:
             raise RuntimeError("a fault of ours")
         return whole(given, calls, chain_id)
 
-    monkeypatch.setattr(nodes, "answers", answers)
+    monkeypatch.setattr(failover, "answers", answers)
     on_nodes(hardhat + "/other", identifier="relayer-1", address=OTHER_ADDRESS)
     on_nodes(hardhat, identifier="relayer-2")
     check_due()

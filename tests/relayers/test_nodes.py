@@ -15,10 +15,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from chain import breakers, nodes
-from chain.attempts import Call
 from chain.errors import NodesUnreachable
-from chain.node_calls import node_key
+from chain.nodes import breakers, failover
+from chain.nodes.attempts import Call
+from chain.nodes.observers import node_key
 from relayer_service.audit.models import AuditEntry
 from relayer_service.net.addresses import mask
 from relayer_service.observability.call_counts import DURATIONS, NODE, RELAYER, CallCount
@@ -91,12 +91,12 @@ def test_attempts_are_counted_without_a_query_and_written_together(
     with faults.refusing() as dead:
         with django_assert_num_queries(0):
             for _ in range(3):
-                nodes.status(node.url, CHAIN)
+                failover.status(node.url, CHAIN)
             with pytest.raises(NodesUnreachable):
-                nodes.call([(dead, 1)], [BALANCE], CHAIN)
+                failover.call([(dead, 1)], [BALANCE], CHAIN)
         with django_assert_num_queries(1):
             node_statistics.pending.flush()
-    nodes.status(node.url, CHAIN)
+    failover.status(node.url, CHAIN)
     node_statistics.pending.flush()
     found = {(row.subject, row.outcome): row for row in CallCount.objects.all()}
     good, bad = found.pop((node_key(node.url), "ok")), found.pop((node_key(dead), "failed"))
@@ -138,7 +138,7 @@ def test_the_page_shows_failing_nodes_and_open_circuits(admin_client: Client, no
         relayer_on(dead, node.url)
         for _ in range(breakers.FAILURES_TO_PAUSE):
             with pytest.raises(NodesUnreachable):
-                nodes.call([(dead, 1)], [BALANCE], CHAIN)
+                failover.call([(dead, 1)], [BALANCE], CHAIN)
         node_statistics.pending.flush()
         found = rows(admin_client)
         add(node_key(dead), slot_of(timezone.now()), last_at=timezone.now() - timedelta(minutes=5, seconds=1))
@@ -190,17 +190,17 @@ def test_a_node_that_is_taken_out_is_called_last_until_it_is_put_back(
     assert before + timedelta(minutes=59) < outage.until < timezone.now() + timedelta(minutes=61)
     # Another process learns of it when it next writes its statistics.
     breakers.set_taken_out(())
-    assert nodes.in_order(weighted, lambda: 0.5) == [node.url, other.url]
+    assert failover.in_order(weighted, lambda: 0.5) == [node.url, other.url]
     node_statistics.read_outages()
-    assert nodes.in_order(weighted, lambda: 0.5) == [other.url, node.url]
+    assert failover.in_order(weighted, lambda: 0.5) == [other.url, node.url]
     # The only node is still called.
-    assert nodes.call([(node.url, 1)], [BALANCE], CHAIN) == ["0x1"]
+    assert failover.call([(node.url, 1)], [BALANCE], CHAIN) == ["0x1"]
     assert [row[1] for row in rows(admin_client)] == [
         f"no calls yet taken out until {outage.until:%H:%M} admin: It lies.",
         "no calls yet",
     ]
     admin_client.post(path(node.url, "put_back"), {"reason": ""})
-    assert nodes.in_order(weighted, lambda: 0.5) == [node.url, other.url]
+    assert failover.in_order(weighted, lambda: 0.5) == [node.url, other.url]
     assert not NodeOutage.objects.exists()
     entries = AuditEntry.objects.filter(object_type="node taken out").order_by("pk")
     assert [(each.action, each.actor, each.object_id, each.reason) for each in entries] == [

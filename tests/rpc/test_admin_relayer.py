@@ -16,12 +16,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from chain.fee_history import BaseFeeSource
-from chain.fee_models import Charges
-from chain.gas_price import GasPrice
-from chain.head import Head
-from chain.native_fee import Gas, NativeFee
+from chain.fees.fee_history import BaseFeeSource
+from chain.fees.fee_models import Charges
+from chain.fees.gas_price import GasPrice
+from chain.fees.native_fee import Gas, NativeFee
 from chain.networks import NetworkKind
+from chain.nodes.head import Head
 from relayer_service.amounts import NOTHING, Amount
 from relayer_service.observability.call_counts import RELAYER, CallCount
 from relayers.models import Relayer

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from chain.answers import ChainError
-from chain.attempts import Call
+from chain.nodes.answers import ChainError
+from chain.nodes.attempts import Call
 from rpc.fees.sources.base import NoPrice, SourcePrice
 from rpc.fees.sources.chainlink import Bounds, Chainlink, read_aggregator, read_bounds
 from rpc.models import FeeToken, PriceSource

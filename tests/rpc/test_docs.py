@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from chain import fee_history, native_fee
-from chain.fee_models import KINDS
-from chain.gas_estimate import GasEstimate
-from chain.head import Head
-from chain.native_fee import FeeOptions, NativeFee
+from chain.fees import fee_history, native_fee
+from chain.fees.fee_models import KINDS
+from chain.fees.gas_estimate import GasEstimate
+from chain.fees.native_fee import FeeOptions, NativeFee
 from chain.networks import networks
+from chain.nodes.head import Head
 from chain.transactions import decode
 from rpc import errors
 from rpc.fees.prices import Quote

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from chain import nodes
-from chain.attempts import Call
 from chain.networks import networks
+from chain.nodes import failover
+from chain.nodes.attempts import Call
 from relayers.models import Relayer
 from rpc import dispatch
 from rpc.relayer_lookup import RpcRelayer
@@ -47,7 +47,7 @@ def stand_in_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand in for the nodes, the one thing here that is not real: what is tried is all that comes before them."""
 
     def call(
-        relayer_nodes: Any, calls: list[Call], chain_id: int | None, check: nodes.Check | None = None
+        relayer_nodes: Any, calls: list[Call], chain_id: int | None, check: failover.Check | None = None
     ) -> list[Any]:
         head = {"number": "0x1", "timestamp": hex(int(time.time())), "gasUsed": "0x1", "gasLimit": "0x2"}
         answers = [head if each.method == "eth_getBlockByNumber" else ANSWERS[each.method] for each in calls]
@@ -55,7 +55,7 @@ def stand_in_answers(monkeypatch: pytest.MonkeyPatch) -> None:
             check(answers)
         return answers
 
-    monkeypatch.setattr(nodes, "call", call)
+    monkeypatch.setattr(failover, "call", call)
 
 
 def valid(chain_id: int) -> list[bytes]:

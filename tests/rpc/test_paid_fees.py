@@ -10,7 +10,7 @@ import pytest
 from eth_abi.abi import encode
 from pytest_django import Settings
 
-from chain import gas_price
+from chain.fees import gas_price
 from relayers.models import Relayer
 from rpc.dispatch import answer
 from rpc.relayer_lookup import RpcRelayer

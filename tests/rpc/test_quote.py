@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import pytest
 
-from chain.fee_models import Charges
-from chain.gas_price import GasPrice
-from chain.head import Head
-from chain.native_fee import Gas, NativeFee
+from chain.fees.fee_models import Charges
+from chain.fees.gas_price import GasPrice
+from chain.fees.native_fee import Gas, NativeFee
+from chain.nodes.head import Head
 from relayer_service.amounts import NOTHING, Amount
 from rpc.errors import PriceUnavailable
 from rpc.fees.prices import Quote

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from chain.answers import ChainError
-from chain.attempts import Call
+from chain.nodes.answers import ChainError
+from chain.nodes.attempts import Call
 from rpc.fees.sources.base import NoPrice, SourcePrice
 from rpc.fees.sources.uniswap_v2 import UniswapV2
 from rpc.models import FeeToken, PriceSource

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from chain.errors import ChainFault
-from chain.fee_history import REQUESTED_PERCENTILES, FeeHistory
-from chain.gas_estimate import GasEstimate
-from chain.head import Head
+from chain.fees.fee_history import REQUESTED_PERCENTILES, FeeHistory
+from chain.fees.gas_estimate import GasEstimate
 from chain.networks import Network, networks
+from chain.nodes.head import Head
 from chain.readings import ChainReading
 from tests.chain.answering_node import ANSWERS
 from transactions.lanes.planning import Account

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, IntegrityError, connections, transaction
 
-from chain.sending import Broadcast, Outcome
+from chain.broadcast.sending import Broadcast, Outcome
 from chain.transactions import Draft, Prices
 from relayer_service.storage.clock import database_now
 from tests.concurrency import wait_until, waits_for_a_lock

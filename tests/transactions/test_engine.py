@@ -17,7 +17,7 @@ from django.utils import timezone
 from eth_account import Account
 from pytest_django import Settings
 
-from chain import attempts
+from chain.nodes import attempts
 from relayer_service.background.tasks import queue
 from relayer_service.storage.clock import database_now
 from tests.api import Api

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from chain import sending, spreading
+from chain.broadcast import sending, spreading
 from tests.concurrency import wait_until
 from tests.transactions import accounts, lies
 from tests.transactions.engines import let_time_pass

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from chain import attempts
-from chain.sending import Broadcast, Outcome, SignedTransaction, send
+from chain.broadcast.sending import Broadcast, Outcome, SignedTransaction, send
+from chain.nodes import attempts
 from tests.chain import faults
 from tests.chain.faults import SECRET
 from tests.concurrency import PATIENCE_SECONDS, wait_until

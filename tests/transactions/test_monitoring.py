@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from chain.broadcast.send_texts import Outcome
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
-from chain.gas_estimate import GasEstimate
-from chain.send_texts import Outcome
+from chain.fees.gas_estimate import GasEstimate
 from chain.transactions import Prices
 from tests.transactions.lane_values import (
     BASE_FEE,

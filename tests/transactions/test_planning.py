@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chain.errors import ExecutionReverted, InsufficientData
-from chain.fee_models import OperatorFee
+from chain.fees.fee_models import OperatorFee
 from chain.networks import networks
 from chain.transactions import Prices
 from tests.transactions.lane_values import (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chain.fee_history import FeeHistory
-from chain.plausibility import plausible_base_fee
+from chain.fees.fee_history import FeeHistory
+from chain.nodes.plausibility import plausible_base_fee
 from chain.transactions import Prices
 from tests.transactions.lane_values import BASE_FEE, GWEI, TIP, attempt, found, head, history, legacy_attempt, network
 from transactions.lanes import pricing

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chain.sending import Broadcast, Outcome
+from chain.broadcast.sending import Broadcast, Outcome
 from chain.transactions import decode
 from relayer_service.storage.clock import database_now
 from tests.chain.send_dialects import NOT_READY, QUOTAS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chain.sending import Outcome
+from chain.broadcast.sending import Outcome
 from relayers.models import Relayer
 from transactions.lanes.market import MarketPrice
 from transactions.models import Attempt, Lane, Status, Transaction

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from chain.nodes import Node
+from chain.nodes.failover import Node
 from relayer_service.net.addresses import mask
 from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
@@ -49,7 +49,7 @@ def ask_first(monkeypatch: pytest.MonkeyPatch) -> Ask:
         def in_order(nodes: Sequence[Node], **options: Any) -> list[str]:
             return [url for url in urls if url in dict(nodes)]
 
-        monkeypatch.setattr("chain.nodes.in_order", in_order)
+        monkeypatch.setattr("chain.nodes.failover.in_order", in_order)
 
     return ask_first
 

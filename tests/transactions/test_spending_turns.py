@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from chain.gas_estimate import GasEstimate
+from chain.fees.gas_estimate import GasEstimate
 from relayers.models import Relayer
 from spending.models import SpendingLimit
 from tests.relayers import factories as relayer_factories

@@ -11,9 +11,9 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
+from chain.broadcast.sending import Broadcast, Outcome, SignedTransaction
 from chain.errors import NodesUnreachable
 from chain.readings import gather_each
-from chain.sending import Broadcast, Outcome, SignedTransaction
 from tests.relayers import factories as relayer_factories
 from tests.relayers.factories import KEY
 from tests.transactions import factories

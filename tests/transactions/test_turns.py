@@ -11,7 +11,7 @@ import pytest
 from django.db import DatabaseError
 from pytest_django import DjangoAssertNumQueries
 
-from chain.sending import Broadcast, Outcome, SignedTransaction
+from chain.broadcast.sending import Broadcast, Outcome, SignedTransaction
 from notifications.models import Delivery
 from relayer_service.background.tasks import queue
 from relayer_service.storage.clock import database_now

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
+from chain.broadcast.sending import Broadcast, SignedTransaction, send
 from chain.networks import Mempool, Network
-from chain.nodes import Node
-from chain.sending import Broadcast, SignedTransaction, send
+from chain.nodes.failover import Node
 from transactions.lanes import gate
 from transactions.models import Attempt
 from transactions.routing import Route

@@ -11,8 +11,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from chain.broadcast.sending import Outcome
 from chain.networks import Mempool, Network
-from chain.sending import Outcome
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.databases import release_connection

@@ -10,14 +10,14 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from chain import fee_history
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
-from chain.fee_models import KINDS
-from chain.gas_price import FeeRules
-from chain.head import Head
+from chain.fees import fee_history
+from chain.fees.fee_models import KINDS
+from chain.fees.gas_price import FeeRules
 from chain.networks import BaseFeeRule, Network, NetworkKind
-from chain.nodes import Node
-from chain.plausibility import plausible_base_fee, tip_limit
+from chain.nodes.failover import Node
+from chain.nodes.head import Head
+from chain.nodes.plausibility import plausible_base_fee, tip_limit
 from chain.readings import HEAD, ChainReading, gather_each
 from chain.transactions import Prices
 from relayer_service.storage.ttl_cache import TTLCache

@@ -10,11 +10,11 @@ from typing import Any
 from django.conf import settings
 
 from chain import limits
+from chain.broadcast.sending import Outcome
 from chain.errors import ChainFault, InsufficientData
-from chain.fee_models import KINDS
+from chain.fees.fee_models import KINDS
 from chain.networks import Network
 from chain.readings import HEAD
-from chain.sending import Outcome
 from chain.transactions import Prices
 from transactions.lanes import pricing
 from transactions.lanes.market import BUMP_BLOCKS, MarketPrice, read_market

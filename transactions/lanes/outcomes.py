@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Count, Min, Q, QuerySet, Sum
 
-from chain.sending import Outcome
+from chain.broadcast.sending import Outcome
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.updating import update_each
 from transactions import metrics

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from chain import limits
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
-from chain.fee_models import KINDS
-from chain.gas_price import FeeRules
+from chain.fees.fee_models import KINDS
+from chain.fees.gas_price import FeeRules
 from chain.networks import Network
 from chain.readings import HEAD, ChainReading
 from chain.transactions import NotATransaction, Prices

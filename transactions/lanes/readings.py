@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chain import head
-from chain.answers import quantity
-from chain.attempts import Call
 from chain.errors import InsufficientData
 from chain.networks import Network
-from chain.nodes import Node
+from chain.nodes import head
+from chain.nodes.answers import quantity
+from chain.nodes.attempts import Call
+from chain.nodes.failover import Node
 from chain.readings import ChainReading
 from transactions.lanes.market import Readings, checked, gather_values
 from transactions.lanes.planning import BLOCK

@@ -9,8 +9,8 @@ from typing import Any
 
 from chain import limits
 from chain.errors import CannotBeIncluded
-from chain.fee_models import KINDS
-from chain.gas_price import FeeRules
+from chain.fees.fee_models import KINDS
+from chain.fees.gas_price import FeeRules
 from chain.networks import BaseFeeRule, Network, NetworkKind
 from chain.readings import ChainReading
 from chain.transactions import Transaction as Payload

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, QuerySet, Subquery, UUIDField
 
 from chain.networks import Network
-from chain.nodes import Node
+from chain.nodes.failover import Node
 from relayer_service.storage.clock import DatabaseNow, note_time
 from relayer_service.storage.compiled import compiled
 from relayers.models import Relayer

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from chain.plausibility import MAX_BLOCKS_BEHIND, is_above
+from chain.nodes.plausibility import MAX_BLOCKS_BEHIND, is_above
 from transactions.models import IN_FLIGHT, IS_OPEN, Attempt, Hold, Lane, Transaction
 from transactions.settlement.epochs import NONCES, READINGS
 from transactions.settlement.holds import doubt_commits, end_hold, hold, note, window_of

@@ -10,9 +10,9 @@ from typing import Any
 
 from django.conf import settings
 
-from chain import plausibility
 from chain.networks import Network, networks
-from chain.nodes import Node
+from chain.nodes import plausibility
+from chain.nodes.failover import Node
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.ttl_cache import TTLCache
 from transactions.models import ChainWatch, Hold, Lane

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 from eth_utils.address import is_address, to_checksum_address
 
-from chain import attempts, head, nodes
-from chain.answers import ChainError, Fault, member_quantity, quantity
-from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from chain.networks import Network
-from chain.nodes import Node
-from chain.plausibility import MAX_BLOCKS_BEHIND, at_most
+from chain.nodes import attempts, failover, head
+from chain.nodes.answers import ChainError, Fault, member_quantity, quantity
+from chain.nodes.attempts import Call
+from chain.nodes.failover import Node
+from chain.nodes.plausibility import MAX_BLOCKS_BEHIND, at_most
 from relayer_service.storage.clock import shared_time
 
 # Accounts and receipts in one batch: nodes limit the calls in a batch.
@@ -112,9 +112,9 @@ class NodeReader:
         # `second` is another node of the relayer, if it has one, to ask what this one alone reports.
         self.url, self.network, self.second = url, network, second
 
-    def call(self, calls: Sequence[Call], check: nodes.Check = lambda found: None) -> list[Any]:
+    def call(self, calls: Sequence[Call], check: failover.Check = lambda found: None) -> list[Any]:
         """Return the answers; raise `NodesUnreachable` if the node does not answer or fails the check."""
-        return nodes.call([(self.url, 1)], calls, self.network.chain_id, check)
+        return failover.call([(self.url, 1)], calls, self.network.chain_id, check)
 
     def view(self, question: Question) -> ChainView:
         """Return blocks and counts."""
@@ -189,7 +189,7 @@ class NodeReader:
 def readers(relayer_nodes: Sequence[Node], network: Network) -> Iterator[NodeReader]:
     """Yield a reader of each node in the order to try them, until the time for all is used up."""
     deadline = time.monotonic() + attempts.DEADLINE_SECONDS
-    urls = nodes.in_order(relayer_nodes, chain_id=network.chain_id)
+    urls = failover.in_order(relayer_nodes, chain_id=network.chain_id)
     if not urls:
         raise NodesUnreachable("no RPC URL is configured")
     for position, url in enumerate(urls):

@@ -9,8 +9,8 @@ from typing import Any
 
 from eth_utils.address import is_address, to_checksum_address
 
-from chain.answers import member_quantity, quantity
-from chain.attempts import Call
+from chain.nodes.answers import member_quantity, quantity
+from chain.nodes.attempts import Call
 from chain.transactions.proof import recover
 from transactions.settlement.reading import Block, NodeReader
 

@@ -14,9 +14,9 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from chain.answers import member_quantity
-from chain.attempts import Call
 from chain.errors import NodesUnreachable
+from chain.nodes.answers import member_quantity
+from chain.nodes.attempts import Call
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.databases import release_connection
 from relayer_service.storage.encryption import DecryptionError

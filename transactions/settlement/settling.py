@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chain.networks import Network
-from chain.plausibility import at_most
+from chain.nodes.plausibility import at_most
 from relayer_service.net.addresses import mask
 from transactions.models import FINAL, IN_FLIGHT, NOOPS, Attempt, Hold, Lane, Status, Transaction
 from transactions.reasons import too_late

@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce, Greatest
 
 from chain.errors import ChainFault, NodesUnreachable
 from chain.networks import Network
-from chain.plausibility import MAX_BLOCKS_BEHIND, is_believed
+from chain.nodes.plausibility import MAX_BLOCKS_BEHIND, is_believed
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.observability.logs import RepeatedWarnings
 from relayer_service.storage.clock import database_now

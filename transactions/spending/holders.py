@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from chain.plausibility import tip_limit
+from chain.nodes.plausibility import tip_limit
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Forbidden
 from relayers.models import Relayer

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from chain import limits
-from chain.fee_models import KINDS
+from chain.fees.fee_models import KINDS
 from chain.networks import Network
 from relayer_service.storage.updating import update_each
 from spending import rules

@@ -11,11 +11,11 @@ from datetime import datetime
 from django.db.models import F, Q
 from django.db.models.functions import Length
 
-from chain import head, nodes
-from chain.answers import quantity
-from chain.attempts import Call
 from chain.errors import NodesUnreachable
-from chain.plausibility import is_above
+from chain.nodes import failover, head
+from chain.nodes.answers import quantity
+from chain.nodes.attempts import Call
+from chain.nodes.plausibility import is_above
 from relayer_service.background.pools import map_threads
 from relayer_service.background.tasks import OutageFilter
 from relayer_service.extensions import is_enabled
@@ -109,11 +109,11 @@ def read(relayers: Sequence[Relayer]) -> list[tuple[Relayer, BalanceReading]]:
     chain_id = relayers[0].expected_chain_id
     try:
         urls = relayers[0].node_urls()
-        block = quantity(nodes.call(urls, [head.NUMBER_CALL], chain_id)[0])
+        block = quantity(failover.call(urls, [head.NUMBER_CALL], chain_id)[0])
         if block is None:
             return []
         calls = [Call("eth_getBalance", [relayer.address, hex(block)]) for relayer in relayers]
-        balances = [quantity(answer) for answer in nodes.call(urls, calls, chain_id)]
+        balances = [quantity(answer) for answer in failover.call(urls, calls, chain_id)]
     except (NodesUnreachable, DecryptionError) as error:
         logger.warning("The balances of %d relayers cannot be read: %s", len(relayers), error)
         return []

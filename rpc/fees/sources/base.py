@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from chain.attempts import Call
 from chain.networks import Network
+from chain.nodes.attempts import Call
 from rpc.models import FeeToken, PriceSource
 
 

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from eth_utils.address import to_checksum_address
 
-from chain.attempts import Call
 from chain.contracts import Unreadable, contract_call, read_call
 from chain.networks import Network
-from chain.plausibility import MAX_CLOCK_SKEW_SECONDS
+from chain.nodes.attempts import Call
+from chain.nodes.plausibility import MAX_CLOCK_SKEW_SECONDS
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
 from rpc.models import FeeToken, PriceSource
 

@@ -4,8 +4,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Self
 
-from chain.attempts import Call
 from chain.networks import Network
+from chain.nodes.attempts import Call
 from relayer_service.amounts import parse_rate
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
 from rpc.models import FeeToken, PriceSource

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Self
 
 from eth_utils.address import to_checksum_address
 
-from chain.attempts import Call
 from chain.contracts import Unreadable, contract_call, read_call
 from chain.networks import Network
+from chain.nodes.attempts import Call
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
 from rpc.models import FeeToken, PriceSource
 

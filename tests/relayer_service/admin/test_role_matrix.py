@@ -19,7 +19,7 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 from django.utils import timezone
 
-from chain.node_calls import node_key
+from chain.nodes.observers import node_key
 from notifications.models import Attempt, Delivery
 from relayer_service import roles
 from relayer_service.console import ConsoleSite

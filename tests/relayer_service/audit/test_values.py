@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 
-from chain import nodes
+from chain.nodes import failover
 from notifications.models import Notification
 from relayer_service.audit.recording import snapshot
 from relayer_service.audit.values import MAX_LENGTH, Hidden, differences
@@ -83,7 +83,7 @@ def dump() -> str:
 def test_no_secret_is_in_the_table(
     api: Api, admin_client: Client, user: User, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nodes, "chain_ids", lambda urls: [11155111 for _ in urls])
+    monkeypatch.setattr(failover, "chain_ids", lambda urls: [11155111 for _ in urls])
     for name, config in CONFIGS.items():
         api.post("/api/v1/signers", {"id": name, "type": name, "config": config})
         signer = Signer.objects.get(identifier=name)

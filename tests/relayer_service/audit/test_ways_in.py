@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.management import call_command
 from django.test import Client
 
-from chain import nodes
+from chain.nodes import failover
 from notifications.models import Delivery, Notification
 from notifications.replay import replay
 from relayer_service.models import AuditEntry, Job
@@ -68,7 +68,7 @@ def staff(admin_client: Client) -> Client:
 @pytest.fixture
 def no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every node is on the chain that is expected of it: these tests are about rows."""
-    monkeypatch.setattr(nodes, "chain_ids", lambda urls: [11155111 for _ in urls])
+    monkeypatch.setattr(failover, "chain_ids", lambda urls: [11155111 for _ in urls])
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chain import nodes
-from chain.answers import Fault, quantity
-from chain.attempts import Call
 from chain.errors import NodesUnreachable
+from chain.nodes import failover
+from chain.nodes.answers import Fault, quantity
+from chain.nodes.attempts import Call
 from relayer_service.background.pools import map_threads
 from relayer_service.evm import checksummed
 from relayer_service.storage.encryption import DecryptionError
@@ -98,7 +98,7 @@ def compare(relayer: Relayer, next_nonces: Mapping[tuple[int, str], int | None])
         return Comparison(relayer, error=UNKNOWN_ACCOUNT)
     calls = [Call("eth_getTransactionCount", [relayer.address, tag]) for tag in TAGS]
     try:
-        answers = list(nodes.answers(relayer.node_urls(), calls, chain_id, check_counts))
+        answers = list(failover.answers(relayer.node_urls(), calls, chain_id, check_counts))
     except (NodesUnreachable, DecryptionError) as error:
         return Comparison(relayer, error=str(error))
     latest, pending = (max(quantity(each) or 0 for each in column) for column in zip(*answers, strict=True))

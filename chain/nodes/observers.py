@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from django.utils.crypto import salted_hmac
 
-from chain.answers import Fault
+from chain.nodes.answers import Fault
 
 # Enough to tell nodes apart, and short enough for an index of a list of keys.
 KEY_LENGTH = 16

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from chain.networks import BaseFeeRule, Network
 
 if TYPE_CHECKING:
-    from chain.head import Head
+    from chain.nodes.head import Head
 
 # How far a node may be behind the believed head, or its head above what time allows.
 MAX_BLOCKS_BEHIND = 3

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from chain.errors import CannotBeIncluded, InsufficientData, PriceCapTooLow
-from chain.fee_history import BaseFeeSource, Market
+from chain.fees.fee_history import BaseFeeSource, Market
 from chain.networks import Network
-from chain.plausibility import MAX_CHANGE_DENOMINATOR
+from chain.nodes.plausibility import MAX_CHANGE_DENOMINATOR
 from chain.transactions import Transaction
 from relayer_service.amounts import with_bps
 

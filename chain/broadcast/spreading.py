@@ -4,9 +4,10 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from chain import attempts, breakers, send_attempts
-from chain.nodes import note
-from chain.send_attempts import Allowed, Batch
+from chain.broadcast import send_attempts
+from chain.broadcast.send_attempts import Allowed, Batch
+from chain.nodes import attempts, breakers
+from chain.nodes.failover import note
 from relayer_service.background.pools import Pool, ProcessState
 
 logger = logging.getLogger(__name__)

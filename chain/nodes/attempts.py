@@ -13,8 +13,16 @@ from typing import Any
 
 import orjson
 
-from chain.answers import BatchRefused, ChainError, Fault, check_chain_id, member_quantity, quantity, read_answers
-from chain.node_calls import Head, note_call
+from chain.nodes.answers import (
+    BatchRefused,
+    ChainError,
+    Fault,
+    check_chain_id,
+    member_quantity,
+    quantity,
+    read_answers,
+)
+from chain.nodes.observers import Head, note_call
 from relayer_service.background.pools import Pool
 from relayer_service.net import node_http, outgoing
 from relayer_service.net.bounded import AnswerTooLarge, time_left

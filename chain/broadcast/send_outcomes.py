@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from chain.answers import RATE_LIMIT_CODES, WRONG_CHAIN_PAUSE_SECONDS, Fault, rate_limited
-from chain.send_texts import TEXTS, Hint, Outcome
+from chain.broadcast.send_texts import TEXTS, Hint, Outcome
+from chain.nodes.answers import RATE_LIMIT_CODES, WRONG_CHAIN_PAUSE_SECONDS, Fault, rate_limited
 
 MAX_ERROR_LENGTH = 200
 # Far longer than any message of a client; a revert reason can have any length.

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from django.core.cache import cache
 
-from chain.node_calls import node_key
+from chain.nodes.observers import node_key
 from relayer_service.storage.ttl_cache import TTLCache
 
 # One failure may be chance; few are enough, as each costs a caller a timeout.

@@ -9,9 +9,9 @@ from eth_abi.abi import decode as abi_decode
 from eth_abi.exceptions import DecodingError
 from eth_utils.hexadecimal import decode_hex
 
-from chain.answers import ChainError
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
-from chain.fee_history import Market
+from chain.fees.fee_history import Market
+from chain.nodes.answers import ChainError
 
 logger = logging.getLogger(__name__)
 

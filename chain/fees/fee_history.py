@@ -7,12 +7,12 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from chain.answers import quantity
-from chain.attempts import Call
 from chain.errors import InsufficientData
-from chain.head import Head
 from chain.networks import BaseFeeRule, Network
-from chain.plausibility import ELASTICITY, by_eip_1559
+from chain.nodes.answers import quantity
+from chain.nodes.attempts import Call
+from chain.nodes.head import Head
+from chain.nodes.plausibility import ELASTICITY, by_eip_1559
 from chain.readings import ChainReading
 
 HISTORY_BLOCKS = 10

@@ -7,12 +7,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from chain import fee_history, gas_price, limits
+from chain import limits
 from chain.errors import CannotBeIncluded
-from chain.fee_models import KINDS, Charges, FeeModel
-from chain.gas_price import FeeRules, GasPrice
-from chain.head import Head
+from chain.fees import fee_history, gas_price
+from chain.fees.fee_models import KINDS, Charges, FeeModel
+from chain.fees.gas_price import FeeRules, GasPrice
 from chain.networks import BaseFeeRule, Network
+from chain.nodes.head import Head
 from chain.readings import ChainReading
 from chain.transactions import Transaction
 from relayer_service.amounts import BASIS_POINTS, NOTHING, Amount, with_bps

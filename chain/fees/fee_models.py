@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import zstandard
 
-from chain import fee_history
-from chain.answers import ChainError, member_quantity, quantity
-from chain.attempts import Call
 from chain.contracts import Unreadable, contract_call, read_call
 from chain.errors import InsufficientData
-from chain.fee_history import BaseFeeSource, Market
-from chain.gas_estimate import GasEstimate, estimate
+from chain.fees import fee_history
+from chain.fees.fee_history import BaseFeeSource, Market
+from chain.fees.gas_estimate import GasEstimate, estimate
 from chain.networks import Network, NetworkKind
+from chain.nodes.answers import ChainError, member_quantity, quantity
+from chain.nodes.attempts import Call
 from chain.readings import ChainReading
 from chain.transactions import Transaction, encode_with_placeholders
 from relayer_service.amounts import NOTHING, Amount, with_bps

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import orjson
 from eth_utils.crypto import keccak
 
-from chain import attempts
-from chain.answers import BatchRefused, Fault, rate_limited, refuses_batches
-from chain.attempts import Call
-from chain.node_calls import note_call
-from chain.send_outcomes import Broadcast, Verdict, failed, judge_error, judge_result
-from chain.send_texts import Outcome
+from chain.broadcast.send_outcomes import Broadcast, Verdict, failed, judge_error, judge_result
+from chain.broadcast.send_texts import Outcome
+from chain.nodes import attempts
+from chain.nodes.answers import BatchRefused, Fault, rate_limited, refuses_batches
+from chain.nodes.attempts import Call
+from chain.nodes.observers import note_call
 from relayer_service.net.outgoing import Answer
 from relayer_service.observability import tracing
 

@@ -7,13 +7,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chain import attempts, send_attempts
-from chain.answers import Fault
-from chain.nodes import MIN_SHARE_SECONDS, Node, in_order, note
-from chain.send_attempts import WITHHELD, Allowed, SignedTransaction
-from chain.send_outcomes import Broadcast, Verdict, failed
-from chain.send_texts import Outcome
-from chain.spreading import spread
+from chain.broadcast import send_attempts
+from chain.broadcast.send_attempts import WITHHELD, Allowed, SignedTransaction
+from chain.broadcast.send_outcomes import Broadcast, Verdict, failed
+from chain.broadcast.send_texts import Outcome
+from chain.broadcast.spreading import spread
+from chain.nodes import attempts
+from chain.nodes.answers import Fault
+from chain.nodes.failover import MIN_SHARE_SECONDS, Node, in_order, note
 
 __all__ = ["Broadcast", "Outcome", "SignedTransaction", "send"]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chain import attempts, breakers, head
-from chain.answers import NO_CHAIN_ID, Fault, member_quantity, quantity
-from chain.attempts import Call, attempt
 from chain.errors import NodesUnreachable
+from chain.nodes import attempts, breakers, head
+from chain.nodes.answers import NO_CHAIN_ID, Fault, member_quantity, quantity
+from chain.nodes.attempts import Call, attempt
 from relayer_service.background.pools import map_threads
 from relayer_service.net.addresses import mask
 from relayer_service.observability.logs import RepeatedWarnings

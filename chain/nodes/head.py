@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from chain.answers import Fault, member_quantity, quantity
-from chain.attempts import Call
 from chain.networks import Network
-from chain.plausibility import BEHIND, age_fault
+from chain.nodes.answers import Fault, member_quantity, quantity
+from chain.nodes.attempts import Call
+from chain.nodes.plausibility import BEHIND, age_fault
 
 CALL = Call("eth_getBlockByNumber", ["latest", False])
 NUMBER_CALL = Call("eth_blockNumber")
