@@ -36,7 +36,7 @@ from relayers.nodes_admin import NodesAdmin
 from relayers.states import set_all_paused
 from relayers.tasks import check_soon
 from signers.models import Signer
-from spending.formatting import shown_rules
+from spending.console.formatting import shown_rules
 from spending.writes import stored_rules
 
 ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "notification", "paused"]

@@ -23,7 +23,7 @@ from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, shown
 from relayers.rpc_url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlRowsField
 from relayers.top_ups import AMOUNT_FIELDS
 from relayers.writes import NODE_PATH, RelayerWrite
-from spending.rule_fields import SpendingRulesField
+from spending.console.rule_fields import SpendingRulesField
 from spending.writes import stored_rules
 
 COLUMNS = [

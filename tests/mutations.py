@@ -779,7 +779,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     106: Mutation(
         "The admin reverts spending rules that were changed concurrently.",
-        "spending/rule_fields.py",
+        "spending/console/rule_fields.py",
         "if self.is_changed and self.stored != self._shown():",
         "if False:",
         ("tests/spending/test_admin.py",),

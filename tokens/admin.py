@@ -20,7 +20,7 @@ from relayer_service.admin.dates import ago_titled, to_the_minute
 from relayer_service.admin.filters import StateFilter
 from relayer_service.admin.references import is_key, link
 from relayer_service.storage.prefixes import CaseFolded
-from spending.formatting import shown_rules
+from spending.console.formatting import shown_rules
 from spending.writes import stored_rules
 from tokens.forms import AccessTokenForm, RotationForm
 from tokens.models import WITH_PREDECESSOR, AccessToken, lock_family, states

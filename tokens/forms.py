@@ -12,7 +12,7 @@ from unfold.widgets import (
 
 from relayer_service import extensions
 from relayer_service.admin.forms import ResourceForm
-from spending.rule_fields import SpendingRulesField
+from spending.console.rule_fields import SpendingRulesField
 from spending.writes import stored_rules
 from tokens.models import AccessToken
 from tokens.scopes import WITHOUT_SCOPES, Scope
