@@ -18,7 +18,7 @@ from relayer_service.storage.prefixes import CaseFolded
 from signers import signing
 from signers.backends.base import SignerError
 from signers.config_shapes import SignerType, shown_config
-from signers.forms import CONFIG_FIELDS, CONFIRMED, KEY_SOURCE, PLAIN_KEY, SignerForm
+from signers.console.forms import CONFIG_FIELDS, CONFIRMED, KEY_SOURCE, PLAIN_KEY, SignerForm
 from signers.jobs import explained
 from signers.models import Signer
 

@@ -1,7 +1,7 @@
 """Getting started: the first steps on the overview of a new installation, and a demo that takes them all.
 
 An app declares its steps in its `AppConfig`, like `dashboard_cards`:
-`getting_started_steps = {10: "signers.overview.step"}`. The function returns None if an extension is missing.
+`getting_started_steps = {10: "signers.console.overview.step"}`. The function returns None if an extension is missing.
 """
 
 from collections.abc import Callable, Sequence
