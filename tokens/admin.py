@@ -22,7 +22,7 @@ from relayer_service.admin.references import is_key, link
 from relayer_service.storage.prefixes import CaseFolded
 from spending.console.formatting import shown_rules
 from spending.writes import stored_rules
-from tokens.forms import AccessTokenForm, RotationForm
+from tokens.console.forms import AccessTokenForm, RotationForm
 from tokens.models import WITH_PREDECESSOR, AccessToken, lock_family, states
 from tokens.writes import NotRotatable, rotate
 
