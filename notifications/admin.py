@@ -8,12 +8,12 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from unfold.decorators import display
 
-from notifications import formatting, permissions
-from notifications.deleting import delete_logs, drop_deliveries
+from notifications.console import formatting, permissions
+from notifications.console.delivery_log import DeliveryAdmin, counted
+from notifications.console.filters import ErrorFilter, TargetStateFilter
+from notifications.console.forms import NotificationForm
 from notifications.delivery import counts
-from notifications.delivery_admin import DeliveryAdmin, counted
-from notifications.filters import ErrorFilter, TargetStateFilter
-from notifications.forms import NotificationForm
+from notifications.delivery.deleting import delete_logs, drop_deliveries
 from notifications.models import Delivery, Notification
 from relayer_service.admin.confirmation import PendingAction, Table
 from relayer_service.admin.dashboard import label

@@ -6,14 +6,17 @@ class NotificationsConfig(AppConfig):
     verbose_name = "Webhooks"
     admin_panels = {
         "notifications.Notification": [
-            "notifications.status_panel.Status",
-            "notifications.key_panel.SigningKey",
-            "notifications.panels.LastDeliveries",
+            "notifications.console.status.Status",
+            "notifications.console.signing_key.SigningKey",
+            "notifications.console.panels.LastDeliveries",
         ]
     }
-    attention_subjects = {30: "notifications.overview.attention"}
+    attention_subjects = {30: "notifications.console.overview.attention"}
     getting_started_steps = {
-        30: "notifications.overview.webhook_step",
-        40: "notifications.overview.event_step",
+        30: "notifications.console.overview.webhook_step",
+        40: "notifications.console.overview.event_step",
     }
-    dashboard_cards = {20: "notifications.overview.webhooks_card", 40: "notifications.overview.deliveries_card"}
+    dashboard_cards = {
+        20: "notifications.console.overview.webhooks_card",
+        40: "notifications.console.overview.deliveries_card",
+    }

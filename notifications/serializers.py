@@ -6,7 +6,7 @@ from django.core.validators import ProhibitNullCharactersValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 
-from notifications import signing
+from notifications.delivery import signing
 from notifications.list_filters import DELIVERY_FILTERS
 from notifications.models import Delivery, Notification, validate_webhook_url
 from notifications.writes import NotificationWrite

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from notifications import schema
-from notifications.deleting import delete_logs, drop_deliveries, is_in_use
+from notifications.delivery.deleting import delete_logs, drop_deliveries, is_in_use
 from notifications.emitting import send_test_event
 from notifications.list_filters import DELIVERY_FILTERS
 from notifications.models import Delivery, Notification

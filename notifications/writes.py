@@ -2,7 +2,7 @@
 
 from django.core.exceptions import ValidationError
 
-from notifications import signing
+from notifications.delivery import signing
 from notifications.models import Notification
 from notifications.subscriptions import to_text
 from relayer_service.storage.encryption import DecryptionError

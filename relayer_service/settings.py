@@ -177,7 +177,7 @@ AUDIT_KEEP_DAYS = env.integer("AUDIT_KEEP_DAYS", 365, maximum=36_500)
 # The sections of a fleet file, in order: an entry may refer to entries of earlier sections.
 FLEET_SECTIONS = [
     "signers.fleet.SignerSection",
-    "notifications.config.NotificationSection",
+    "notifications.fleet.NotificationSection",
     "relayers.config.RelayerSection",
     "rpc.config.FeeTokenSection",
 ]

@@ -16,7 +16,7 @@ from unfold.decorators import action, display
 
 from chain.networks import networks
 from chain.units import coins
-from notifications.filters import SUBJECT
+from notifications.console.filters import SUBJECT
 from relayer_service.admin import confirmation
 from relayer_service.admin.confirmation import PendingAction, ReasonForm
 from relayer_service.admin.dates import ago_titled

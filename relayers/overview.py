@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from chain.networks import Network, networks
 from chain.nodes import failover
-from notifications.overview import demo_webhook
+from notifications.console.overview import demo_webhook
 from relayer_service.admin.attention import (
     LATE,
     UNKNOWN,

@@ -168,7 +168,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     19: Mutation(
         "The timestamp beside a webhook's signature is another than the one that is signed.",
-        "notifications/signing.py",
+        "notifications/delivery/signing.py",
         "timestamp = int(moment.timestamp())",
         "timestamp = int(moment.timestamp()) + 1",
         ("tests/notifications/test_signing.py",),

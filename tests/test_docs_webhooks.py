@@ -20,8 +20,7 @@ import pytest
 import requests
 from django.conf import settings
 
-from notifications import signing
-from notifications.delivery import attempts, outbox, sender
+from notifications.delivery import attempts, outbox, sender, signing
 from notifications.events import all_events
 from relayer_service.net import outgoing
 from tests.concurrency import PATIENCE_SECONDS

@@ -14,8 +14,7 @@ from django.conf import settings
 from django.utils import timezone
 from prometheus_client import Counter, Histogram
 
-from notifications import signing
-from notifications.delivery import mail, texts
+from notifications.delivery import mail, signing, texts
 from notifications.models import Delivery, Notification
 from relayer_service.background.pools import Pool
 from relayer_service.net import addresses, outgoing

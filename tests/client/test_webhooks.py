@@ -10,7 +10,7 @@ import pytest
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
-from notifications import signing
+from notifications.delivery import signing
 from relayer_client import webhooks
 from relayer_client.webhooks import Event, InvalidWebhook, verify
 

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from notifications import signing
+from notifications.delivery import signing
 from notifications.events import all_events
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.api import idempotency

@@ -12,8 +12,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from notifications import signing
-from notifications.delivery import attempts
+from notifications.delivery import attempts, signing
 from notifications.models import Delivery
 from relayer_service.storage.encryption import Sealed
 from tests.concurrency import PATIENCE_SECONDS

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from notifications import delivery_admin
+from notifications.console import delivery_log
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.admin import lists
 from relayer_service.background.tasks import queue
@@ -141,7 +141,7 @@ def test_the_list_cannot_be_filtered_by_what_it_does_not_show(admin_client: Clie
 def test_the_list_makes_as_many_queries_for_many_deliveries_as_for_few(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery_admin.DeliveryAdmin, "list_per_page", 100)
+    monkeypatch.setattr(delivery_log.DeliveryAdmin, "list_per_page", 100)
 
     def add(first: int, last: int) -> None:
         for number in range(first, last):
@@ -329,7 +329,7 @@ def test_a_confirmed_replay_sends_from_the_start(
 def test_all_that_a_filter_finds_is_replayed_at_once(
     admin_client: Client, notification: Notification, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery_admin.DeliveryAdmin, "list_per_page", 1)
+    monkeypatch.setattr(delivery_log.DeliveryAdmin, "list_per_page", 1)
     first = make_delivery(notification, 1)
     make_delivery(notification, 2)
     make_delivery(notification, 3, state="delivered")
@@ -344,7 +344,7 @@ def test_all_that_a_filter_finds_is_replayed_at_once(
 def test_no_more_is_replayed_at_once_than_is_listed(
     admin_client: Client, notification: Notification, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery_admin, "MAX_LISTED", 2)
+    monkeypatch.setattr(delivery_log, "MAX_LISTED", 2)
     chosen = [make_delivery(notification, number) for number in (1, 2, 3)]
     confirm(admin_client, LIST, select("replay_selected", *chosen))
     run_jobs()

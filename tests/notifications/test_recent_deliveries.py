@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from notifications import panels
+from notifications.console import panels
 from notifications.models import Delivery, Notification
 from relayer_service.admin.charts import RANGES, Period
 from tests.notifications.admin_pages import staff_who_may

@@ -9,7 +9,8 @@ import pytest
 from django.db import connection, transaction
 from pytest_django import Settings
 
-from notifications import deleting, tasks
+from notifications import tasks
+from notifications.delivery import deleting
 from notifications.models import Attempt, Delivery
 from notifications.replay import replay
 from tests.concurrency import PATIENCE_SECONDS, in_threads
@@ -67,7 +68,9 @@ def test_zero_days_keep_deliveries_for_ever(settings: Settings) -> None:
 def test_many_deliveries_are_deleted_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deleting, "BATCH_SIZE", 2)
     left = []
-    monkeypatch.setattr("notifications.deleting.time.sleep", lambda seconds: left.append(Delivery.objects.count()))
+    monkeypatch.setattr(
+        "notifications.delivery.deleting.time.sleep", lambda seconds: left.append(Delivery.objects.count())
+    )
     old_deliveries(5)
     deleting.prune()
     assert left == [3, 1]

@@ -340,7 +340,7 @@ def test_a_fault_in_one_attempt_does_not_stop_its_target(sender: Sender, monkeyp
         made: dict[str, str] = real(*args)
         return made
 
-    monkeypatch.setattr("notifications.signing.headers", headers)
+    monkeypatch.setattr("notifications.delivery.signing.headers", headers)
     with receiver() as server:
         notification = target_of(server)
         emit_many(notification, 3)

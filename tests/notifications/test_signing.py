@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from notifications.signing import UnusableKey, headers, key_bytes
+from notifications.delivery.signing import UnusableKey, headers, key_bytes
 
 NOON = datetime(2026, 1, 1, 12, 0, 0, 999_999, tzinfo=UTC)
 BODY = b'{"type":"notification.test","data":{"name":"J\xc3\xbcrgen"}}'

@@ -13,7 +13,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from notifications import jobs, signing
+from notifications import jobs
+from notifications.delivery import signing
 from notifications.models import Delivery, Notification
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry, Job

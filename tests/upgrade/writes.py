@@ -31,7 +31,7 @@ from django.test import Client  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 import relayer_service  # noqa: E402
-from notifications import deleting  # noqa: E402
+from notifications.delivery import deleting  # noqa: E402
 from notifications.delivery import counts, outbox  # noqa: E402
 from notifications.delivery.sender import sender  # noqa: E402
 from notifications.models import Delivery  # noqa: E402

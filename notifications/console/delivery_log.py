@@ -15,11 +15,11 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
-from notifications import permissions
-from notifications.curl import curl, sent_headers
+from notifications.console import permissions
+from notifications.console.curl import curl, sent_headers
+from notifications.console.filters import SUBJECT, DeliveryStateFilter, EventFilter, SubjectFilter
 from notifications.delivery import texts
 from notifications.delivery.attempts import request_body
-from notifications.filters import SUBJECT, DeliveryStateFilter, EventFilter, SubjectFilter
 from notifications.jobs import DeliveryKind, ReplayDeliveries, RetryDeliveries
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.admin import confirmation

@@ -4,7 +4,7 @@ import shlex
 
 from django.utils import timezone
 
-from notifications import signing
+from notifications.delivery import signing
 from notifications.delivery.attempts import request_body
 from notifications.models import Attempt, Delivery
 from relayer_service.net import outgoing

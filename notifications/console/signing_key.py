@@ -7,7 +7,8 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from notifications import formatting, signing
+from notifications.console import formatting
+from notifications.delivery import signing
 from notifications.models import KEY_OVERLAP_HOURS, Notification
 from notifications.writes import NotificationWrite
 from relayer_service.admin import confirmation

@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from notifications import formatting
-from notifications.delivery_admin import targets, warnings
+from notifications.console import formatting
+from notifications.console.delivery_log import targets, warnings
 from notifications.emitting import send_test_event
 from notifications.jobs import RetryDeliveries
 from notifications.models import Delivery, Notification

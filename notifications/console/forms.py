@@ -10,7 +10,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from notifications import signing
+from notifications.delivery import signing
 from notifications.events import NOTIFICATION_TEST, all_events
 from notifications.models import MAX_ADDRESSES, Notification, mailto
 from notifications.subscriptions import groups

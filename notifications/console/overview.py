@@ -9,13 +9,12 @@ from django.db.models import Value
 from django.http import HttpRequest
 from django.urls import reverse
 
-from notifications import signing
-from notifications.delivery import counts
+from notifications.console.filters import TARGET_STATES
+from notifications.console.panels import COLOURS
+from notifications.delivery import counts, signing
 from notifications.emitting import send_test_event
 from notifications.events import NOTIFICATION_TEST
-from notifications.filters import TARGET_STATES
 from notifications.models import Delivery, DeliveryHour, Notification
-from notifications.panels import COLOURS
 from notifications.writes import NotificationWrite
 from relayer_service.admin.attention import (
     LATE,
