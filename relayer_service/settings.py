@@ -179,7 +179,7 @@ FLEET_SECTIONS = [
     "signers.fleet.SignerSection",
     "notifications.fleet.NotificationSection",
     "relayers.config.RelayerSection",
-    "rpc.config.FeeTokenSection",
+    "rpc.fleet.FeeTokenSection",
 ]
 
 # Jobs: bulk actions of staff that the worker runs.

@@ -11,8 +11,9 @@ from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.filters import StateFilter
 from relayers.filters import NetworkFilter
 from relayers.formatting import address
-from rpc import formatting, price_checks
-from rpc.forms import COLUMNS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
+from rpc.console import formatting
+from rpc.console.forms import COLUMNS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
+from rpc.fees import price_checks
 from rpc.models import FeeToken, PriceSource
 from rpc.models.fee_tokens import PRICE_STATES
 

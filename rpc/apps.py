@@ -5,8 +5,8 @@ class RpcConfig(AppConfig):
     name = "rpc"
     verbose_name = "JSON-RPC"
     admin_panels = {
-        "relayers.Relayer": ["rpc.try_it.TryIt", "rpc.panels.Calls"],
-        "rpc.FeeToken": ["rpc.panels.Price"],
+        "relayers.Relayer": ["rpc.console.try_it.TryIt", "rpc.console.panels.Calls"],
+        "rpc.FeeToken": ["rpc.console.panels.Price"],
     }
-    attention_subjects = {40: "rpc.overview.attention"}
-    dashboard_cards = {30: "rpc.overview.fee_tokens_card", 50: "rpc.overview.calls_card"}
+    attention_subjects = {40: "rpc.console.overview.attention"}
+    dashboard_cards = {30: "rpc.console.overview.fee_tokens_card", 50: "rpc.console.overview.calls_card"}

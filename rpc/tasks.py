@@ -1,6 +1,7 @@
 from relayer_service.background.tasks import periodic, task
 from relayer_service.observability import call_counts
-from rpc import counters, price_checks
+from rpc import counters
+from rpc.fees import price_checks
 from rpc.models import FeeToken
 
 

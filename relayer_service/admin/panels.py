@@ -1,6 +1,6 @@
 """Panels above the form of an object, which an app adds to the pages of its own models or of another app's.
 
-An app declares its panels in its `AppConfig`: `admin_panels = {"relayers.Relayer": ["rpc.panels.Calls"]}`.
+An app declares its panels in its `AppConfig`: `admin_panels = {"relayers.Relayer": ["rpc.console.panels.Calls"]}`.
 """
 
 from collections.abc import Callable

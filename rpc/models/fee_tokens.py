@@ -181,7 +181,7 @@ class PriceSource(models.Model):
         validators=[validate_amount],
         help_text="In the native coin's smallest unit (wei). A pair that holds less has no price.",
     )
-    # The bounds of each feed's aggregator, written by `rpc/bound_checks.py`.
+    # The bounds of each feed's aggregator, written by `rpc/fees/bound_checks.py`.
     feed_bounds = models.JSONField(default=dict, db_default={}, editable=False)
 
     # The columns of each kind; the others stay empty.

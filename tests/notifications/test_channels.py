@@ -20,7 +20,7 @@ from notifications.models import Delivery, Notification, mailto
 from relayer_service.storage.selections import Selection
 from relayers.events import RELAYER_DISABLED, RELAYER_LOW_BALANCE, RelayerBalanceData
 from relayers.states import set_all_paused
-from rpc import price_checks
+from rpc.fees import price_checks
 from tests.notifications.factories import create_notification, exchange, make_delivery, send
 from tests.notifications.mail_servers import LOOPBACK, MailServer, mail_server
 from tests.notifications.receivers import receiver

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from rpc import formatting
+from rpc.console import formatting
 from rpc.models import FeeToken
 from tests.chain.answering_node import node_answering
 from tests.chain.faults import NodeServer

@@ -25,8 +25,9 @@ from chain.nodes.head import Head
 from relayer_service.amounts import NOTHING, Amount
 from relayer_service.observability.call_counts import RELAYER, CallCount
 from relayers.models import Relayer
-from rpc import counters, fee_breakdown, try_it
-from rpc.fee_breakdown import Item
+from rpc import counters
+from rpc.console import fee_breakdown, try_it
+from rpc.console.fee_breakdown import Item
 from rpc.fees.prices import Quote
 from rpc.fees.quote import FeeQuote, TokenFee
 from rpc.fees.sources.base import SourcePrice

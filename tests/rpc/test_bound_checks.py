@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
-from rpc import bound_checks, price_checks
+from rpc.fees import bound_checks, price_checks
 from rpc.fees.sources import chainlink
 from rpc.models import FeeToken, PriceSource
 from tests.chain import faults

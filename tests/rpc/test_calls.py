@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 from relayer_service.admin.charts import RANGES, Period
 from relayer_service.observability.call_counts import BOUNDS, DURATIONS, RELAYER, CallCount
 from relayers.models import Relayer
-from rpc import calls
+from rpc.console import calls
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayers import factories
 

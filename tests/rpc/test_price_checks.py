@@ -16,7 +16,8 @@ from pytest_django import Settings
 from relayer_service.background.pools import map_threads
 from relayer_service.models import PeriodicRun
 from relayer_service.observability import metrics
-from rpc import price_checks, tasks
+from rpc import tasks
+from rpc.fees import price_checks
 from rpc.fees.prices import Quote
 from rpc.models import FeeToken, PriceSource
 from tests.chain.answering_node import node_answering

@@ -47,8 +47,8 @@ def test_panels_come_from_all_apps_in_the_order_of_these() -> None:
         "transactions.panels.RelayerLane",
         "transactions.topups.panels.RelayerFunding",
         "transactions.gas_panel.RelayerGas",
-        "rpc.try_it.TryIt",
-        "rpc.panels.Calls",
+        "rpc.console.try_it.TryIt",
+        "rpc.console.panels.Calls",
     ]
 
 

@@ -17,8 +17,9 @@ from relayer_service.amounts import rate_text
 from relayer_service.background.pools import map_threads
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
-from rpc import bound_checks, errors
+from rpc import errors
 from rpc.events import PRICE_FAILED, PRICE_RECOVERED, PriceData
+from rpc.fees import bound_checks
 from rpc.fees.prices import Quote, price_reading
 from rpc.fees.tokens import Token
 from rpc.models import FeeToken, PriceSource

@@ -27,11 +27,12 @@ from relayer_service.audit.recording import acted, record
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
-from rpc import errors, fee_breakdown
+from rpc import errors
+from rpc.console import fee_breakdown
+from rpc.console.try_form import TransactionForm
 from rpc.fees.quote import quote
 from rpc.models import FeeToken
 from rpc.relayer_lookup import RpcRelayer
-from rpc.try_form import TransactionForm
 from transactions import accepting, dry_run_admin
 from transactions.action_admin import texts_of
 from transactions.models import Transaction

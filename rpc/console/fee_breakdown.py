@@ -10,9 +10,9 @@ from chain.fees.native_fee import NativeFee
 from chain.networks import Network
 from relayer_service.admin.dates import ago
 from relayer_service.amounts import Amount, decimal_text, rate_text
+from rpc.console.formatting import moment
 from rpc.errors import RpcError
 from rpc.fees.quote import FeeQuote, TokenFee
-from rpc.formatting import moment
 
 GWEI_DECIMALS = 9
 # Four for each factor in basis points: the buffer, the charge for unused gas, the margin of the base fee.

@@ -8,7 +8,7 @@ from relayer_service.admin.charts import Period, range_links
 from relayer_service.admin.dates import ago
 from relayer_service.admin.panels import Panel, object_view
 from relayers.models import Relayer
-from rpc import calls, formatting
+from rpc.console import calls, formatting
 
 
 class Calls(Panel):

@@ -17,7 +17,7 @@ from relayer_service.observability import call_counts
 from relayer_service.observability.call_counts import ALL_RELAYERS, OK, Tally
 from relayers.overview import list_url as relayers_list_of
 from rpc import errors
-from rpc.calls import LATENCY_AXIS, OK_COLOUR, datasets
+from rpc.console.calls import LATENCY_AXIS, OK_COLOUR, datasets
 from rpc.models import FeeToken
 
 TITLES = {
