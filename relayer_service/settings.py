@@ -178,7 +178,7 @@ AUDIT_KEEP_DAYS = env.integer("AUDIT_KEEP_DAYS", 365, maximum=36_500)
 FLEET_SECTIONS = [
     "signers.fleet.SignerSection",
     "notifications.fleet.NotificationSection",
-    "relayers.config.RelayerSection",
+    "relayers.fleet.RelayerSection",
     "rpc.fleet.FeeTokenSection",
 ]
 

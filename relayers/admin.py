@@ -25,14 +25,15 @@ from relayer_service.admin.lists import NewestPaginator
 from relayer_service.admin.references import MAX_SHOWN, is_key
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.prefixes import CaseFolded
-from relayers import formatting, guards, policy_fields
-from relayers.account import ProbeCache
-from relayers.bulk_edit_admin import BulkEditAdmin
-from relayers.filters import NetworkFilter, ProblemFilter, RelayerStateFilter, used_networks
-from relayers.forms import FUNDING, TOP_UP_FIELDS, RelayerForm, shows_signing
+from relayers import guards, policy_fields
+from relayers.console import formatting
+from relayers.console.bulk_edit import BulkEditAdmin
+from relayers.console.filters import NetworkFilter, ProblemFilter, RelayerStateFilter, used_networks
+from relayers.console.forms import FUNDING, TOP_UP_FIELDS, RelayerForm, shows_signing
+from relayers.console.nodes import NodesAdmin
+from relayers.health.probes import ProbeCache
 from relayers.models import Relayer
 from relayers.models.health import BALANCE_ORDER
-from relayers.nodes_admin import NodesAdmin
 from relayers.states import set_all_paused
 from relayers.tasks import check_soon
 from signers.models import Signer

@@ -13,19 +13,19 @@ class RelayersConfig(AppConfig):
     signer_follower = "relayers.writes.RelayerFollower"
     admin_panels = {
         "relayers.Relayer": [
-            "relayers.panels.Status",
-            "relayers.balance_panel.Balance",
-            "relayers.panels.TimeLine",
+            "relayers.console.panels.Status",
+            "relayers.console.balance.Balance",
+            "relayers.console.panels.TimeLine",
         ]
     }
-    attention_subjects = {20: "relayers.overview.attention"}
-    dashboard_cards = {10: "relayers.overview.card"}
-    getting_started_steps = {20: "relayers.overview.step"}
+    attention_subjects = {20: "relayers.console.overview.attention"}
+    dashboard_cards = {10: "relayers.console.overview.card"}
+    getting_started_steps = {20: "relayers.console.overview.step"}
 
     def ready(self) -> None:
-        from relayers import node_statistics
+        from relayers.nodes import call_statistics
 
-        observers.listeners.append(node_statistics.note)
+        observers.listeners.append(call_statistics.note)
 
 
 @register()

@@ -19,7 +19,7 @@ from chain.units import amount
 from notifications.models import Notification
 from relayer_service.storage.selections import Selection
 from relayer_service.writes import Values
-from relayers.account import ProbeCache
+from relayers.health.probes import ProbeCache
 from relayers.models import Relayer
 from relayers.policy_fields import FORM_FIELDS
 from relayers.writes import UNKNOWN, RelayerWrite

@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
 from relayer_service.api import jobs
-from relayers.serializers import (
+from relayers.serializers.relayers import (
     BalanceSerializer,
     ChangeRelayersSerializer,
     CreateRelayerSerializer,

@@ -6,30 +6,31 @@ from relayer_service.background.tasks import periodic, push, task
 from relayer_service.jobs.kinds import JobKind, Result
 from relayer_service.observability import call_counts
 from relayer_service.storage.clock import DatabaseNow
-from relayers import health, node_statistics, nodes
+from relayers.health import checking
 from relayers.models import RelayerHealth
-from relayers.node_models import NodeOutage
+from relayers.models.nodes import NodeOutage
+from relayers.nodes import call_statistics, inventory
 
 
 @periodic(seconds=2)
 def check_relayers() -> None:
-    health.check_due()
+    checking.check_due()
 
 
 @task()
 def check_relayers_now() -> None:
     """Check due relayers now, without waiting for the periodic run."""
-    health.check_due()
+    checking.check_due()
 
 
 @periodic(seconds=60)
 def check_nodes() -> None:
-    nodes.check_all()
+    inventory.check_all()
 
 
 @periodic(seconds=10 * 60)
 def prune_node_statistics() -> None:
-    call_counts.prune([call_counts.NODE], node_statistics.RETENTION)
+    call_counts.prune([call_counts.NODE], call_statistics.RETENTION)
     NodeOutage.objects.filter(until__lt=DatabaseNow()).delete()
 
 

@@ -29,8 +29,8 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers import guards, schema
 from relayers.list_filters import LIST_FILTERS
 from relayers.models import NOT_FOUND, Relayer
-from relayers.network_serializers import NetworkSerializer
-from relayers.serializers import (
+from relayers.serializers.networks import NetworkSerializer
+from relayers.serializers.relayers import (
     ManagedRelayerSerializer,
     RelayerSerializer,
     StatusSerializer,

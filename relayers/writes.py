@@ -17,9 +17,9 @@ from relayer_service.background.tasks import push
 from relayer_service.storage.selections import Selection
 from relayer_service.writes import BATCH_SIZE, Values
 from relayers import guards
-from relayers.account import ProbeCache
-from relayers.funding import CLEARED, TOP_UP_COLUMNS
+from relayers.health.probes import ProbeCache
 from relayers.models import ACCOUNT_COLUMNS, MASKED_COLUMNS, NO_READINGS, Relayer, RelayerHealth
+from relayers.models.top_ups import CLEARED, TOP_UP_COLUMNS
 from relayers.states import report_removed_top_ups, write_paused
 from relayers.tasks import check_relayers_now
 from signers import signing

@@ -9,8 +9,8 @@ from unfold.decorators import display
 
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.filters import StateFilter
-from relayers.filters import NetworkFilter
-from relayers.formatting import address
+from relayers.console.filters import NetworkFilter
+from relayers.console.formatting import address
 from rpc.console import formatting
 from rpc.console.forms import COLUMNS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
 from rpc.fees import price_checks

@@ -11,7 +11,7 @@ from relayer_service.api.serializers import BooleanField, IntegerField, ListFiel
 from relayer_service.fleet.files import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Section
-from relayers.serializers import NetworkField
+from relayers.serializers.relayers import NetworkField
 from rpc.models import FeeToken, PriceSource
 from rpc.serializers import SourceEntry, SourceField
 from rpc.writes import FeeTokenWrite

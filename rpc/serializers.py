@@ -23,7 +23,7 @@ from relayer_service.api.serializers import (
 )
 from relayer_service.storage.clock import timestamp
 from relayers.policies import MAX_AMOUNT
-from relayers.serializers import NetworkField
+from relayers.serializers.relayers import NetworkField
 from rpc.models import FeeToken, PriceSource
 from rpc.models.fee_tokens import MAX_SECONDS
 from rpc.writes import FeeTokenWrite

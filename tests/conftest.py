@@ -32,7 +32,7 @@ from relayer_service.observability.logs import JsonFormatter, SecretFilter, reda
 from relayer_service.storage import ttl_cache
 from relayer_service.storage.caches import FailOpenRedisCache
 from relayer_service.storage.postgresql.outages import outage
-from relayers import node_statistics
+from relayers.nodes import call_statistics
 from rpc import counters
 from tests import database_copies, processes
 from tests.api import Api, WireApi
@@ -43,7 +43,7 @@ from tokens.models import AccessToken
 __all__ = ["chain", "deployed", "faulty", "hardhat", "quick_nodes", "restored_chain"]
 
 # From the start: fixtures of a session call nodes too, and threads of a test may do so after it.
-node_statistics.pending.writes_by_itself = False
+call_statistics.pending.writes_by_itself = False
 
 # The same examples in every run, however slow the machine is.
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
@@ -157,7 +157,7 @@ def start_probe(start: Callable[[Any], Future[Any]], probe: Callable[[], Any]) -
 def forget_everything() -> None:
     ttl_cache.clear_all()
     counters.counter.reset()
-    node_statistics.pending.reset()
+    call_statistics.pending.reset()
     breakers.set_taken_out(())
     FailOpenRedisCache.down_until = 0.0
     outage.forget()

@@ -189,7 +189,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     22: Mutation(
         "A relayer is disabled although the event that tells of it could not be written.",
-        "relayers/health.py",
+        "relayers/health/checking.py",
         "with transaction.atomic(), acting_as(",
         "with acting_as(",
         ("tests/relayers/test_health_turns.py",),
@@ -210,7 +210,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     25: Mutation(
         "One failed check disables a relayer.",
-        "relayers/health.py",
+        "relayers/health/checking.py",
         "failed >= FAILURES_TO_DISABLE",
         "failed >= 1",
         ("tests/relayers/test_health.py",),

@@ -9,7 +9,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from relayer_service.admin.filters import StateFilter
 from relayer_service.admin.lists import ResourceList
 from relayer_service.storage.newest import newest_with
-from relayers.filters import NetworkFilter, used_networks
+from relayers.console.filters import NetworkFilter, used_networks
 from relayers.models import Relayer
 from transactions.models import IS_IN_STATUS, Status, Transaction, Waiting
 

@@ -15,7 +15,7 @@ from chain.networks import Network, network_by_chain_id, networks
 from chain.units import coins
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import to_the_minute
-from relayers.formatting import amount
+from relayers.console.formatting import amount
 from relayers.models import Relayer
 from transactions.lanes.pricing import gwei
 from transactions.models import Attempt, Hold, Lane, Status, Transaction, Waiting

@@ -1,6 +1,7 @@
 """The models, where Django looks for them: what staff set (`relayers`), and what the service finds out (`health`)."""
 
 from relayers.models.health import NO_READINGS, RelayerHealth
+from relayers.models.nodes import NodeOutage
 from relayers.models.relayers import (
     ACCOUNT_COLUMNS,
     ACTIVE,
@@ -15,7 +16,6 @@ from relayers.models.relayers import (
     find_relayer,
     validate_signing_kinds,
 )
-from relayers.node_models import NodeOutage
 
 __all__ = [
     "ACCOUNT_COLUMNS",

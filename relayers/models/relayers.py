@@ -15,8 +15,8 @@ from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.storage.prefixes import prefix_index, starts_with
 from relayer_service.storage.resources import Resource
-from relayers.funding import NO_TOP_UP, TOP_UP_COLUMNS, WITH_TOP_UP, TopUpAmounts, top_up_faults
 from relayers.models.health import DISABLED, LOW_BALANCE, UNKNOWN, WORKING, of_relayer
+from relayers.models.top_ups import NO_TOP_UP, TOP_UP_COLUMNS, WITH_TOP_UP, TopUpAmounts, top_up_faults
 from signers.models import Signer
 from spending.models import SpendingPolicy
 from spending.writes import audited_rules

@@ -15,7 +15,7 @@ from relayer_service.admin.charts import Period, range_links
 from relayer_service.admin.dashboard import Card, alarm, link
 from relayer_service.observability import call_counts
 from relayer_service.observability.call_counts import ALL_RELAYERS, OK, Tally
-from relayers.overview import list_url as relayers_list_of
+from relayers.console.overview import list_url as relayers_list_of
 from rpc import errors
 from rpc.console.calls import LATENCY_AXIS, OK_COLOUR, datasets
 from rpc.models import FeeToken

@@ -26,7 +26,7 @@ from notifications.models import Delivery, DeliveryHour, Notification, SkippedEv
 from relayer_service.models import Acknowledgement, AuditEntry, CallCount, EncryptionKey, Job, PeriodicRun, RowDelta
 from relayer_service.roles import ROLES
 from relayers.models import Relayer
-from relayers.node_models import NodeOutage
+from relayers.models.nodes import NodeOutage
 from rpc.models import FeeToken
 from signers.models import Signer
 from spending.models import SpendingPolicy

@@ -11,8 +11,8 @@ from notifications.delivery import counts
 from notifications.models import Delivery, Notification
 from relayer_service.models import PeriodicRun
 from relayer_service.observability.call_counts import ALL_RELAYERS, CallCount
-from relayers import health
-from relayers.health import AccountReading
+from relayers.health import checking
+from relayers.health.checking import AccountReading
 from relayers.models import Relayer, RelayerHealth
 from tests.browser.conftest import TakeScreenshot
 from tests.relayers import factories
@@ -23,8 +23,8 @@ HALF_A_MINUTE = 30_000
 
 def checked(relayer: Relayer, reading: AccountReading) -> None:
     RelayerHealth.objects.update(due_at=timezone.now())
-    for claimed in RelayerHealth.objects.select_related("relayer").claim(10, health.lease_length()):
-        health.write([(claimed, reading if claimed.pk == relayer.pk else AccountReading(nonce=1, balance=ETHER))])
+    for claimed in RelayerHealth.objects.select_related("relayer").claim(10, checking.lease_length()):
+        checking.write([(claimed, reading if claimed.pk == relayer.pk else AccountReading(nonce=1, balance=ETHER))])
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_an_outage_of_one_network_is_one_row_to_open_acknowledge_and_see_end(
     factories.notification()
     down = [factories.relayer(identifier=f"main-{number}", network="mainnet") for number in range(150)]
     for _ in range(2):
-        health.write([(claimed, AccountReading(reason="connection failed")) for claimed in claim(down)])
+        checking.write([(claimed, AccountReading(reason="connection failed")) for claimed in claim(down)])
     page.goto("/admin/", wait_until="networkidle")
     row = page.locator(".attention li", has_text="mainnet: no node answers")
     expect(row).to_contain_text("150 relayers")
@@ -108,7 +108,7 @@ def test_an_outage_of_one_network_is_one_row_to_open_acknowledge_and_see_end(
     expect(page.locator(".attention [data-part='Needs attention'] li", has_text="mainnet")).to_have_count(0)
     page.get_by_text("1 acknowledged").click()
     expect(page.locator(".acknowledged li")).to_contain_text("olga")
-    health.write([(claimed, AccountReading(nonce=1, balance=ETHER)) for claimed in claim(down)])
+    checking.write([(claimed, AccountReading(nonce=1, balance=ETHER)) for claimed in claim(down)])
     page.reload(wait_until="networkidle")
     expect(page.locator(".attention li", has_text="mainnet")).to_have_count(0)
 
@@ -116,7 +116,7 @@ def test_an_outage_of_one_network_is_one_row_to_open_acknowledge_and_see_end(
 def claim(relayers: list[Relayer]) -> list[RelayerHealth]:
     chosen = RelayerHealth.objects.filter(relayer__in=relayers).select_related("relayer")
     chosen.update(due_at=timezone.now())
-    return list(chosen.claim(len(relayers), health.lease_length()))
+    return list(chosen.claim(len(relayers), checking.lease_length()))
 
 
 @pytest.mark.parametrize("width", [1440, 390])

@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from relayer_service.models import Job
-from relayers.account import ProbeCache
+from relayers.health.probes import ProbeCache
 from relayers.models import Relayer
 from signers.models import Signer
 from spending.models import SpendingPolicy

@@ -9,7 +9,7 @@ import orjson
 from django.utils import timezone
 
 from notifications.models import Delivery
-from relayers.health import AccountReading, check_due
+from relayers.health.checking import AccountReading, check_due
 from relayers.models import Relayer, RelayerHealth
 from tests.relayers import factories
 

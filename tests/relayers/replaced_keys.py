@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relayers import account
+from relayers.health import probes
 from signers.models import Signer
 from tests.relayers.config_files import OTHER_KEY
 
@@ -17,11 +17,11 @@ def move_key(signer: Signer) -> None:
 
 def replace_meanwhile(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace a key after the signer's address was read."""
-    ask = account.read_address
+    ask = probes.read_address
 
     def ask_and_move(asked: Signer) -> tuple[str, str]:
         answer = ask(asked)
         move_key(signer)
         return answer
 
-    monkeypatch.setattr(account, "read_address", ask_and_move)
+    monkeypatch.setattr(probes, "read_address", ask_and_move)

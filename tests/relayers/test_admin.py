@@ -23,7 +23,7 @@ from notifications.models import Delivery, Notification
 from relayer_service.amounts import decimal_text, rounded_text
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry, Job
-from relayers import formatting
+from relayers.console import formatting
 from relayers.models import Relayer
 from signers.backends import base
 from signers.backends.aws_kms import BOTO3

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from chain.nodes import failover
 from notifications.models import Delivery
-from relayers.forms import RelayerForm
+from relayers.console.forms import RelayerForm
 from relayers.models import Relayer, RelayerHealth
 from tests.relayers import factories
 from tests.relayers.admin_pages import A, B, add, change, edit, open_form, rpc_url

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from relayers import health
-from relayers.health import AccountReading
+from relayers.health import checking
+from relayers.health.checking import AccountReading
 from relayers.models import Relayer, RelayerHealth
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.clock import NOON, Clock, clock
@@ -21,8 +21,8 @@ ETHER = 10**18
 
 
 def checked(reading: AccountReading) -> None:
-    (relayer,) = RelayerHealth.objects.select_related("relayer").claim(1, health.lease_length())
-    health.write([(relayer, reading)])
+    (relayer,) = RelayerHealth.objects.select_related("relayer").claim(1, checking.lease_length())
+    checking.write([(relayer, reading)])
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from relayers.balance_hours import DAY, HOUR, by_step, with_reading
-from relayers.health import AccountReading, lease_length, write
+from relayers.health.balance_hours import DAY, HOUR, by_step, with_reading
+from relayers.health.checking import AccountReading, lease_length, write
 from relayers.models import Relayer, RelayerHealth
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayers import factories

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.html import strip_tags
 
-from relayers.balance_hours import DAY, HOUR
+from relayers.health.balance_hours import DAY, HOUR
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayers import factories
 from tests.relayers.factories import ADDRESS

@@ -19,9 +19,9 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
-from relayers import health
-from relayers.account import ProbeCache
-from relayers.health import AccountReading
+from relayers.health import checking
+from relayers.health.checking import AccountReading
+from relayers.health.probes import ProbeCache
 from relayers.models import NO_READINGS, Relayer, RelayerHealth
 from relayers.writes import RelayerFollower
 from signers import signing
@@ -87,8 +87,8 @@ def address_of(signer: Signer) -> str:
 def check(reading: AccountReading = READ) -> Relayer:
     """Write what a check has read of the one relayer that there is."""
     RelayerHealth.objects.update(due_at=timezone.now() - timedelta(seconds=1))
-    (claimed,) = RelayerHealth.objects.select_related("relayer").claim(1, health.lease_length())
-    health.write([(claimed, reading)])
+    (claimed,) = RelayerHealth.objects.select_related("relayer").claim(1, checking.lease_length())
+    checking.write([(claimed, reading)])
     return Relayer.objects.get()
 
 

@@ -9,8 +9,8 @@ from django.db import connection
 from django.utils import timezone
 
 from chain.nodes import attempts
-from relayers import health, runway
-from relayers.health import AccountReading, check_due, judge
+from relayers.health import checking, runway
+from relayers.health.checking import AccountReading, check_due, judge
 from relayers.models import Relayer, RelayerHealth
 from tests.chain import faults
 from tests.chain.faults import SECRET, Behaviour, by_method, error, good, node
@@ -47,7 +47,7 @@ def telling(nonce: dict[str, Any] | None = None, balance: dict[str, Any] | None 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "SUCCESSES_TO_ENABLE", 2)
+    monkeypatch.setattr(checking, "SUCCESSES_TO_ENABLE", 2)
 
 
 GOOD = {"nonce": 7, "balance_text": "100", "failed_checks": 0}
@@ -224,7 +224,7 @@ def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFix
     on_nodes(hardhat, policies={"min_balance": TEN_THOUSAND + 1})
     check()
     assert check().health.balance_is_low
-    (line,) = [record for record in caplog.records if record.name == "relayers.health"]
+    (line,) = [record for record in caplog.records if record.name == "relayers.health.checking"]
     assert (line.levelname, line.getMessage()) == ("WARNING", "The balance of relayer relayer-1 is low")
     assert line.fields == {"relayer": "relayer-1", "network": "local"}  # type: ignore[attr-defined]
 

@@ -16,8 +16,8 @@ from chain.nodes import attempts, failover
 from notifications.models import Delivery
 from relayer_service.background import pools
 from relayer_service.background.tasks import queue
-from relayers import health
-from relayers.health import AccountReading, check_due
+from relayers.health import checking
+from relayers.health.checking import AccountReading, check_due
 from relayers.models import Relayer, RelayerHealth
 from relayers.tasks import check_relayers_now, check_soon
 from tests.chain import faults
@@ -77,12 +77,12 @@ def test_an_edit_by_staff_during_the_check_is_not_overwritten(hardhat: str) -> N
         relayer.save()
         (taken,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(minutes=1))
         with ThreadPoolExecutor(1) as pool:
-            reading = pool.submit(health.read, [taken])
+            reading = pool.submit(checking.read, [taken])
             assert edited.wait(PATIENCE_SECONDS)
             other = factories.notification()
             Relayer.objects.update(name="Another name", paused=True, notification=other, policies={"min_balance": 1})
             written.set()
-            health.write(reading.result())
+            checking.write(reading.result())
     row = Relayer.objects.get()
     assert (row.name, row.paused, row.notification, row.policies) == ("Another name", True, other, {"min_balance": 1})
     assert (row.health.nonce, row.health.lease) == (0, None)
@@ -94,7 +94,7 @@ def test_events_go_to_a_notification_that_was_set_concurrently() -> None:
     (taken,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(minutes=1))
     other = factories.notification("hook-2")
     Relayer.objects.filter(pk=relayer.pk).update(notification=other)
-    health.write([(taken, UNREAD)])
+    checking.write([(taken, UNREAD)])
     assert [delivery.notification for delivery in Delivery.objects.all()] == [other]
 
 
@@ -103,7 +103,7 @@ def test_a_check_whose_relayer_was_deleted_writes_and_emits_nothing() -> None:
     on_nodes(notification=factories.notification(), failed_checks=1)
     (taken,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(minutes=1))
     Relayer.objects.all().delete()
-    health.write([(taken, UNREAD)])
+    checking.write([(taken, UNREAD)])
     assert bodies() == []
 
 
@@ -113,11 +113,11 @@ def test_a_check_that_took_longer_than_its_lease_writes_and_emits_nothing() -> N
     (late,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(seconds=-1))
     (held,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(minutes=1))
     before = RelayerHealth.objects.values().get()
-    health.write([(late, UNREAD)])
-    health.write([(late, AccountReading(None, None, ""))])
+    checking.write([(late, UNREAD)])
+    checking.write([(late, AccountReading(None, None, ""))])
     assert RelayerHealth.objects.values().get() == before
     assert bodies() == []
-    health.write([(held, UNREAD)])
+    checking.write([(held, UNREAD)])
     assert [body["type"] for body in bodies()] == ["relayer.disabled"]
 
 
@@ -126,7 +126,7 @@ def test_an_event_and_the_state_are_rolled_back_together() -> None:
     on_nodes(notification=factories.notification(), failed_checks=1)
     (taken,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(minutes=1))
     with transaction.atomic():
-        health.write([(taken, UNREAD)])
+        checking.write([(taken, UNREAD)])
         assert len(bodies()) == 1
         transaction.set_rollback(True)
     assert state(Relayer.objects.get()) == NO_REASON
@@ -141,7 +141,7 @@ def test_an_event_that_cannot_be_written_leaves_the_state_as_it_was(
         with connection.cursor() as cursor:
             cursor.execute("SELECT * FROM nowhere")
 
-    monkeypatch.setattr(health, "emit", fail)
+    monkeypatch.setattr(checking, "emit", fail)
     on_nodes(notification=factories.notification(), failed_checks=1)
     assert check_due() == 1
     assert state(Relayer.objects.get()) == NO_REASON
@@ -172,9 +172,9 @@ def test_a_relayer_that_breaks_the_check_does_not_stop_the_others(
 @pytest.mark.django_db
 def test_what_a_killed_worker_has_taken_is_checked_when_its_lease_ends(hardhat: str, clock: Clock) -> None:
     on_nodes(hardhat, due_at=NOON)
-    assert len(RelayerHealth.objects.select_related("relayer").claim(1, health.lease_length())) == 1
+    assert len(RelayerHealth.objects.select_related("relayer").claim(1, checking.lease_length())) == 1
     # The worker is killed here.
-    clock.forward(health.lease_length().total_seconds() - 1)
+    clock.forward(checking.lease_length().total_seconds() - 1)
     assert check_due() == 0
     clock.forward(2)
     assert check_due() == 1
@@ -183,7 +183,7 @@ def test_what_a_killed_worker_has_taken_is_checked_when_its_lease_ends(hardhat: 
 
 def test_a_lease_is_longer_than_the_slowest_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "DEADLINE_SECONDS", 60)
-    assert health.lease_length() == timedelta(seconds=60 + 60)
+    assert checking.lease_length() == timedelta(seconds=60 + 60)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -195,7 +195,7 @@ def test_workers_that_check_at_once_never_check_the_same_relayer(
         for number in range(60):
             address = f"0x{number:040x}"
             on_nodes(one.url, identifier=f"relayer-{number}", address=address)
-        checked = in_threads(*[health._check_due] * 4)
+        checked = in_threads(*[checking._check_due] * 4)
         asked = [call["params"][0] for batch in one.requests for call in batch if call["method"] == "eth_getBalance"]
     assert sum(checked) == 60
     assert sorted(asked) == sorted(f"0x{number:040x}" for number in range(60))

@@ -8,10 +8,10 @@ import pytest
 from django.utils import timezone
 
 from notifications.models import Delivery
-from relayers.balance_hours import DAY, HOUR
-from relayers.health import AccountReading, lease_length, write
+from relayers.health.balance_hours import DAY, HOUR
+from relayers.health.checking import AccountReading, lease_length, write
+from relayers.health.runway import Runway, is_short, runway, with_outflow
 from relayers.models import Relayer, RelayerHealth
-from relayers.runway import Runway, is_short, runway, with_outflow
 from tests.notifications.clock import Clock, clock
 from tests.relayers import factories
 

@@ -13,8 +13,8 @@ from django.core.management import call_command
 from django.test import Client
 
 from relayer_service.models import AuditEntry
-from relayers.config import NO_FUNDING
-from relayers.forms import OTHERS_PAY
+from relayers.console.forms import OTHERS_PAY
+from relayers.fleet import NO_FUNDING
 from relayers.models import Relayer
 from spending.models import SpendingPolicy
 from tests.api import Api

@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 from notifications.models import Delivery
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
-from relayers.account import ProbeCache
+from relayers.health.probes import ProbeCache
 from relayers.models import Relayer, RelayerHealth
 from relayers.writes import RelayerWrite
 from signers.models import Signer

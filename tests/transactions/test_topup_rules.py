@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from relayers import guards
-from relayers.funding import TopUpAmounts
 from relayers.models import Relayer
+from relayers.models.top_ups import TopUpAmounts
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from transactions.models import ChainWatch, Lane, TopUp, Transaction

@@ -15,7 +15,7 @@ from chain.broadcast.sending import Broadcast, Outcome, SignedTransaction
 from notifications.models import Delivery
 from relayer_service.background.tasks import queue
 from relayer_service.storage.clock import database_now
-from relayers import health
+from relayers.health import checking
 from relayers.models import Relayer, RelayerHealth
 from signers.backends.base import SignerError
 from tests.relayers import factories as relayer_factories
@@ -266,7 +266,7 @@ def test_a_paused_relayer_gets_no_new_nonce(lane: Lane, relayer: Relayer, local_
 
 
 def disable(relayer: Relayer, **changes: Any) -> None:
-    RelayerHealth.objects.filter(pk=relayer.pk).update(**health.disabled("The nonce could not be read."), **changes)
+    RelayerHealth.objects.filter(pk=relayer.pk).update(**checking.disabled("The nonce could not be read."), **changes)
     relayer.refresh_from_db()
 
 
@@ -327,7 +327,7 @@ def test_a_relayer_that_is_disabled_while_signing_gets_no_nonce(
 
     def slow(*args: Any) -> Any:
         (checked,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(minutes=1))
-        health.write([(checked, health.AccountReading(reason="connection failed"))])
+        checking.write([(checked, checking.AccountReading(reason="connection failed"))])
         return sign(*args)
 
     with monkeypatch.context() as patched:
@@ -340,7 +340,7 @@ def test_a_relayer_that_is_disabled_while_signing_gets_no_nonce(
     # When the health check enables it, its lane is free for the next worker.
     take_turn(claim(lane))
     RelayerHealth.objects.update(due_at=database_now())
-    health.check_due()
+    checking.check_due()
     take_turn(claim(lane))
     assert states(row) == [("submitted", 0)]
 

@@ -50,9 +50,9 @@ from relayer_service.models import (  # noqa: E402
 from relayer_service.sign_in.models import enable  # noqa: E402
 from relayer_service.storage import counting, substrings  # noqa: E402
 from relayer_service.storage.selections import Selection  # noqa: E402
-from relayers import health  # noqa: E402
+from relayers.health import checking  # noqa: E402
 from relayers.models import Relayer  # noqa: E402
-from relayers.node_models import NodeCalls, NodeOutage  # noqa: E402
+from relayers.models.nodes import NodeCalls, NodeOutage  # noqa: E402
 from rpc.counters import counter  # noqa: E402
 from rpc.models import CallCount, CallHour, FeeToken, PriceSource  # noqa: E402
 from signers.models import Signer  # noqa: E402
@@ -202,7 +202,7 @@ class Round:
     def work(self) -> None:
         """Do what the worker does: check, deliver, count, and keep its own books."""
         Relayer.objects.filter(pk=self.relayer.pk).update(due_at=timezone.now())
-        health.check_due()
+        checking.check_due()
         self.relayer.refresh_from_db()
         assert self.relayer.balance_is_low
         deliveries = Delivery.objects.filter(notification__identifier=self.name)

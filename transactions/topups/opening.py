@@ -15,9 +15,9 @@ from rest_framework.exceptions import APIException
 from chain.networks import networks
 from relayer_service.api.exceptions import flatten
 from relayer_service.storage.clock import database_now
-from relayers.account import address_mismatches
-from relayers.funding import TopUpAmounts, funding_fault
+from relayers.health.probes import address_mismatches
 from relayers.models import Relayer
+from relayers.models.top_ups import TopUpAmounts, funding_fault
 from relayers.tasks import check_soon
 from transactions import metrics
 from transactions.accepting import Request, accept

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from chain.networks import Network
 from chain.units import coins
-from relayers.funding import TopUpAmounts
+from relayers.models.top_ups import TopUpAmounts
 from transactions.models import FINAL, Lane, Status, TopUp, Transaction
 from transactions.settlement.unsettled import WATCHED_TIME
 

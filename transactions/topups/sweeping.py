@@ -22,7 +22,7 @@ from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.databases import release_connection
 from relayer_service.storage.encryption import DecryptionError
-from relayers.health import batches
+from relayers.health.checking import batches
 from relayers.models import Relayer
 from transactions.models import FINAL, TopUp, Waiting
 from transactions.steps import step

@@ -40,9 +40,9 @@ def names(panels: list[Panel]) -> list[str]:
 
 def test_panels_come_from_all_apps_in_the_order_of_these() -> None:
     assert names(declared_panels(admin.site.get_model_admin(Relayer))) == [
-        "relayers.panels.Status",
-        "relayers.balance_panel.Balance",
-        "relayers.panels.TimeLine",
+        "relayers.console.panels.Status",
+        "relayers.console.balance.Balance",
+        "relayers.console.panels.TimeLine",
         "transactions.strip_panel.Strip",
         "transactions.panels.RelayerLane",
         "transactions.topups.panels.RelayerFunding",

@@ -12,7 +12,7 @@ from relayer_service.api import lists
 from relayer_service.api.representation import ResourceSerializer
 from relayer_service.api.serializers import BooleanField, IntegerField, StrictSerializer, StringField
 from relayers.models import Relayer
-from relayers.serializers import RelayerSerializer
+from relayers.serializers.relayers import RelayerSerializer
 from tests.relayers import factories
 
 

@@ -14,7 +14,7 @@ from notifications.models import Notification
 from relayer_service.audit.recording import snapshot
 from relayer_service.models import Acknowledgement
 from relayers.models import Relayer
-from relayers.node_models import NodeOutage
+from relayers.models.nodes import NodeOutage
 from rpc.models import FeeToken, PriceSource
 from signers.models import Signer
 from tests.relayers import factories

@@ -17,8 +17,8 @@ from notifications.models import Delivery, Notification
 from notifications.replay import replay
 from relayer_service.models import AuditEntry, Job
 from relayer_service.storage.clock import DatabaseNow
-from relayers import health
-from relayers.health import AccountReading
+from relayers.health import checking
+from relayers.health.checking import AccountReading
 from relayers.models import Relayer, RelayerHealth
 from rpc.models import FeeToken, PriceSource
 from signers import signing
@@ -420,13 +420,13 @@ def test_a_fleet_file_that_creates_and_changes_every_resource(load: Callable[...
 
 
 def test_a_health_check_that_disables_and_enables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "FAILURES_TO_DISABLE", 1)
+    monkeypatch.setattr(checking, "FAILURES_TO_DISABLE", 1)
     factories.relayer(policies={"min_balance": 10})
 
     def check(reading: AccountReading) -> list[Entry]:
         RelayerHealth.objects.update(due_at=DatabaseNow())
-        (relayer,) = RelayerHealth.objects.select_related("relayer").claim(1, health.lease_length())
-        return written_by(lambda: health.write([(relayer, reading)]))
+        (relayer,) = RelayerHealth.objects.select_related("relayer").claim(1, checking.lease_length())
+        return written_by(lambda: checking.write([(relayer, reading)]))
 
     details = "The nonce could not be read from any node: it hangs."
     disabled = {"system_disabled": [False, True]}

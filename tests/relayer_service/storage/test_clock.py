@@ -19,7 +19,7 @@ from relayer_service.jobs import running
 from relayer_service.models import Job, PeriodicRun
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.selections import Selection
-from relayers.health import check_due
+from relayers.health.checking import check_due
 from relayers.models import Relayer, RelayerHealth
 from relayers.tasks import check_soon
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome

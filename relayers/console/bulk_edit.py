@@ -22,10 +22,10 @@ from relayer_service.admin.jobs import announce
 from relayer_service.jobs import running
 from relayer_service.jobs.kinds import kind
 from relayer_service.net.addresses import mask
-from relayers.account import ProbeCache
 from relayers.bulk_edits import MINIMUM, NODES, WEBHOOK, Group, groups, minimum
+from relayers.health.probes import ProbeCache
 from relayers.models import Relayer
-from relayers.serializers import RpcUrlsField
+from relayers.serializers.relayers import RpcUrlsField
 
 APPLY = "apply"
 KIND = "edit_relayers"

@@ -6,8 +6,9 @@ from typing import Any
 
 from notifications.emitting import emit
 from notifications.models import Notification
-from relayers import events, runway
-from relayers.balance_hours import with_reading
+from relayers import events
+from relayers.health import runway
+from relayers.health.balance_hours import with_reading
 from relayers.models import RelayerHealth
 from relayers.states import event_data
 

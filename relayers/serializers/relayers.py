@@ -34,11 +34,11 @@ from relayer_service.net.incoming import InsufficientScope
 from relayer_service.storage.clock import timestamp
 from relayer_service.storage.resources import Resource
 from relayers import guards
-from relayers.account import ProbeCache
+from relayers.health.probes import ProbeCache
 from relayers.list_filters import LIST_FILTERS
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies
-from relayers.top_ups import TopUpRequest, TopUpSerializer, WeiAmountField
+from relayers.serializers.top_ups import TopUpRequest, TopUpSerializer, WeiAmountField
 from relayers.writes import UNKNOWN, RelayerWrite
 from signers import signing
 from signers.models import Signer

@@ -27,9 +27,9 @@ from relayer_service.background import pools
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers import events, guards
-from relayers.account import address_mismatches
-from relayers.check_queues import CheckQueues
-from relayers.histories import announce_runway, histories
+from relayers.health.check_queues import CheckQueues
+from relayers.health.histories import announce_runway, histories
+from relayers.health.probes import address_mismatches
 from relayers.metrics import observe_checks
 from relayers.models import Relayer, RelayerHealth
 from relayers.states import event_data

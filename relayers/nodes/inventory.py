@@ -19,8 +19,8 @@ from relayer_service.net.addresses import mask
 from relayer_service.observability import call_counts
 from relayer_service.observability.call_counts import NODE, Tally
 from relayers.models import MASKED_COLUMNS, PRIVATE, UNKNOWN_NODES, Relayer
-from relayers.node_models import NodeOutage
-from relayers.node_statistics import FAILED, slot_of
+from relayers.models.nodes import NodeOutage
+from relayers.nodes.call_statistics import FAILED, slot_of
 
 # Sets of custom nodes that are shown and checked, those of the most relayers first.
 MAX_SETS = 100

@@ -20,12 +20,12 @@ from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import ConcurrentChange, Section
 from relayer_service.net.addresses import MASK, mask
 from relayer_service.storage.encryption import DecryptionError
-from relayers.account import ProbeCache
-from relayers.funding import TOP_UP_COLUMNS, TopUpAmounts
+from relayers.health.probes import ProbeCache
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
+from relayers.models.top_ups import TOP_UP_COLUMNS, TopUpAmounts
 from relayers.policies import POLICIES, validate_policies
-from relayers.serializers import MAX_COUNT, NetworkField, RpcUrlsField, SigningKindsField
-from relayers.top_ups import TopUpRequest
+from relayers.serializers.relayers import MAX_COUNT, NetworkField, RpcUrlsField, SigningKindsField
+from relayers.serializers.top_ups import TopUpRequest
 from relayers.writes import NODE_FIELDS, RelayerFollower, RelayerWrite
 from signers.followers import first_names
 from signers.models import Signer

@@ -13,10 +13,10 @@ from chain.units import coins
 from relayer_service.admin.charts import GREY, RANGES, ChartRange, Period, bars, line, range_links
 from relayer_service.admin.panels import Panel
 from relayer_service.amounts import decimal_text
-from relayers import formatting
-from relayers.balance_hours import by_step
+from relayers.console import formatting
+from relayers.health.balance_hours import by_step
+from relayers.health.runway import by_day, runway
 from relayers.models import Relayer
-from relayers.runway import by_day, runway
 
 BALANCE_COLOUR, MINIMUM_COLOUR = "var(--color-blue-400)", "var(--color-red-500)"
 OUTFLOW_COLOUR = "var(--color-orange-400)"

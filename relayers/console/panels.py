@@ -16,8 +16,8 @@ from relayer_service.audit.actors import ActorKind
 from relayer_service.audit.models import AuditEntry
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
-from relayers import formatting
-from relayers.account import missing_address_reason
+from relayers.console import formatting
+from relayers.health.probes import missing_address_reason
 from relayers.models import Relayer
 
 HEADERS = ["Node", "Weight", "Health", "Latency", "Head block"]

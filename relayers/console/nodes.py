@@ -24,9 +24,9 @@ from relayer_service.admin.dates import ago
 from relayer_service.audit.recording import created, deleted, record
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.selections import Selection
-from relayers import node_statistics, nodes
-from relayers.node_models import NodeOutage
-from relayers.nodes import Node, State, Statistics
+from relayers.models.nodes import NodeOutage
+from relayers.nodes import call_statistics, inventory
+from relayers.nodes.inventory import Node, State, Statistics
 
 PAGE = "admin:relayers_relayer_nodes"
 CHECK, TAKE_OUT = "relayers.check_relayer", "relayers.take_out_node"
@@ -51,8 +51,8 @@ class NodesAdmin(ResourceAdmin):
     def nodes_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        fleet = nodes.read_fleet()
-        state = nodes.read_state(node.key for node in fleet.nodes)
+        fleet = inventory.read_fleet()
+        state = inventory.read_state(node.key for node in fleet.nodes)
         context = {
             **self.admin_site.each_context(request),
             "title": "Networks and nodes",
@@ -61,7 +61,7 @@ class NodesAdmin(ResourceAdmin):
                 for network, found in groupby(fleet.nodes, key=lambda node: node.network)
             ],
             "fleet": fleet,
-            "max_sets": nodes.MAX_SETS,
+            "max_sets": inventory.MAX_SETS,
         }
         return TemplateResponse(request, "admin/relayers/relayer/nodes.html", context)
 
@@ -71,7 +71,7 @@ class NodesAdmin(ResourceAdmin):
             raise PermissionDenied
         if request.method not in methods:
             return HttpResponseNotAllowed(methods)
-        node = nodes.read_fleet().find(key)
+        node = inventory.read_fleet().find(key)
         if node is None:
             raise Http404
         return node
@@ -80,7 +80,7 @@ class NodesAdmin(ResourceAdmin):
         node = self._find(request, key, CHECK, ["POST"])
         if isinstance(node, HttpResponse):
             return node
-        url, chain_id = nodes.url_of(node)
+        url, chain_id = inventory.url_of(node)
         if node.is_private or not url:
             text = (
                 "a private node is only sent to" if node.is_private else "its URL cannot be decrypted or has changed"
@@ -89,7 +89,7 @@ class NodesAdmin(ResourceAdmin):
             return HttpResponseRedirect(reverse(PAGE))
         with waiting_for_others():
             status = chain_nodes.status(url, chain_id)
-        node_statistics.pending.flush()
+        call_statistics.pending.flush()
         if status.error:
             messages.error(request, f"{status.url} failed: {status.error}.")
         else:
@@ -134,7 +134,7 @@ def take_out(node: Node, user: str, reason: str) -> datetime:
     with transaction.atomic():
         row, _ = NodeOutage.objects.update_or_create(node=node.key, defaults=values)
         record([created(row, reason)])
-    node_statistics.read_outages()
+    call_statistics.read_outages()
     return until
 
 
@@ -145,7 +145,7 @@ def put_back(node: Node, reason: str) -> bool:
         if row is not None:
             record([deleted(row, reason)])
             row.delete()
-    node_statistics.read_outages()
+    call_statistics.read_outages()
     return row is not None
 
 

@@ -9,7 +9,7 @@ from chain.units import coins
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago
 from relayer_service.amounts import rounded_text
-from relayers.account import missing_address_reason
+from relayers.health.probes import missing_address_reason
 from relayers.models import ACTIVE, Relayer
 
 VARIANTS = {

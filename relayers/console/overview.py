@@ -33,9 +33,10 @@ from relayer_service.admin.getting_started import DEMO, FIRST_ROWS, CannotSetUp,
 from relayer_service.background.shares import Busy, waiting_for_others
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.literals import with_literals
-from relayers.account import missing_address_reason
-from relayers.formatting import VARIANTS, balance_and_limit
-from relayers.health import FAILURES_TO_DISABLE
+from relayers.console.formatting import VARIANTS, balance_and_limit
+from relayers.health.checking import FAILURES_TO_DISABLE
+from relayers.health.probes import missing_address_reason
+from relayers.health.runway import runway
 from relayers.models import PROBLEMS, Relayer, RelayerHealth
 from relayers.models.health import (
     BALANCE_USED_UP_SOON,
@@ -47,7 +48,6 @@ from relayers.models.health import (
     OTHER_ADDRESS,
     USED_UP_SOON,
 )
-from relayers.runway import runway
 from relayers.writes import RelayerWrite
 from signers.models import Signer
 

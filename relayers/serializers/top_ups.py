@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 
 from relayer_service.api.representation import ResourceSerializer
 from relayer_service.api.serializers import ExactAmountField, StrictSerializer, StringField
-from relayers.funding import TopUpAmounts
+from relayers.models.top_ups import TopUpAmounts
 from relayers.policies import MAX_AMOUNT
 
 DECIMAL = re.compile(r"[0-9]{1,39}", re.ASCII)

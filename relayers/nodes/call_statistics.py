@@ -11,7 +11,7 @@ from relayer_service.background.counts import PendingCounts
 from relayer_service.observability import call_counts
 from relayer_service.observability.call_counts import NODE, OK, CallCount, Key, Tally
 from relayer_service.storage.ttl_cache import TTLCache
-from relayers.node_models import NodeOutage
+from relayers.models.nodes import NodeOutage
 
 FAILED = "failed"
 SLOT_MINUTES = 10

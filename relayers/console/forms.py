@@ -16,12 +16,12 @@ from relayer_service.admin.forms import ResourceForm, declare_fields
 from relayer_service.api.evm import validate_evm_address
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
-from relayers.account import ProbeCache
-from relayers.funding import TOP_UP_COLUMNS
+from relayers.console.url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlRowsField
+from relayers.health.probes import ProbeCache
 from relayers.models import MASKED_COLUMNS, Relayer
+from relayers.models.top_ups import TOP_UP_COLUMNS
 from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, shown
-from relayers.rpc_url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlRowsField
-from relayers.top_ups import AMOUNT_FIELDS
+from relayers.serializers.top_ups import AMOUNT_FIELDS
 from relayers.writes import NODE_PATH, RelayerWrite
 from spending.console.rule_fields import SpendingRulesField
 from spending.writes import stored_rules

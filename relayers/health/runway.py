@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from relayers.balance_hours import DAY, DAYS_KEPT, Entry
+from relayers.health.balance_hours import DAY, DAYS_KEPT, Entry
 
 # The days that the average is taken over, with the current one.
 AVERAGED_DAYS = 7
