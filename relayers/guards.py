@@ -1,6 +1,6 @@
 """Guards: apps whose work depends on relayers. They refuse changes that would break it.
 
-An app declares its guard in its `AppConfig`: `relayer_guard = "transactions.guards.LaneGuard"`.
+An app declares its guard in its `AppConfig`: `relayer_guard = "transactions.repair.guards.LaneGuard"`.
 """
 
 from abc import ABC, abstractmethod

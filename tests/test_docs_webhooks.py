@@ -25,7 +25,7 @@ from notifications.events import all_events
 from relayer_service.net import outgoing
 from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PROJECT, free_port, wait_for_port
-from transactions.representation import TransactionData
+from transactions.records.representation import TransactionData
 
 DOCUMENT = (PROJECT / "docs/webhooks.md").read_text()
 EXAMPLES = PROJECT / "examples/webhooks"

@@ -16,9 +16,11 @@ from relayer_service.admin.lists import ResourceList
 from relayer_service.admin.references import is_key, link
 from relayer_service.admin.search import MANY
 from relayer_service.observability.tracing import trace_id
-from transactions import formatting
-from transactions.action_admin import RequestedActionAdmin
-from transactions.admin_filters import (
+from transactions.console import formatting
+from transactions.console.actions import RequestedActionAdmin
+from transactions.console.bulk import BulkAdmin
+from transactions.console.export_actions import ExportAdmin
+from transactions.console.filters import (
     RELAYER,
     KindFilter,
     RelayerFilter,
@@ -26,13 +28,11 @@ from transactions.admin_filters import (
     StatusFilter,
     TransactionList,
 )
-from transactions.bulk_admin import BulkAdmin
-from transactions.export_admin import ExportAdmin
-from transactions.lane_admin import LaneAdmin
-from transactions.lanes.pricing import gwei
-from transactions.list_payloads import LARGE_COLUMNS
+from transactions.console.lanes import LaneAdmin
+from transactions.lanes.prices.pricing import gwei
 from transactions.models import Attempt, Lane, Transaction
-from transactions.reasons import status_reason
+from transactions.records.list_payloads import LARGE_COLUMNS
+from transactions.records.reasons import status_reason
 
 HASH = re.compile(r"0x[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 PAYLOAD = ["receiver", "shown_value", "shown_data", "requested_gas_limit", "requested_price"]

@@ -3,20 +3,20 @@ from django.apps import AppConfig
 
 class TransactionsConfig(AppConfig):
     name = "transactions"
-    relayer_guard = "transactions.guards.LaneGuard"
+    relayer_guard = "transactions.repair.guards.LaneGuard"
     admin_panels = {
-        "transactions.Transaction": ["transactions.panels.Progress", "transactions.panels.Attempts"],
-        "transactions.Lane": ["transactions.strip_panel.Strip", "transactions.panels.LaneState"],
+        "transactions.Transaction": ["transactions.console.panels.Progress", "transactions.console.panels.Attempts"],
+        "transactions.Lane": ["transactions.console.stuck.panel.Strip", "transactions.console.panels.LaneState"],
         "relayers.Relayer": [
-            "transactions.strip_panel.Strip",
-            "transactions.panels.RelayerLane",
-            "transactions.topups.panels.RelayerFunding",
-            "transactions.gas_panel.RelayerGas",
+            "transactions.console.stuck.panel.Strip",
+            "transactions.console.panels.RelayerLane",
+            "transactions.console.top_ups.RelayerFunding",
+            "transactions.console.gas.RelayerGas",
         ],
     }
-    attention_subjects = {25: "transactions.overview.attention"}
-    dashboard_cards = {15: "transactions.overview.card"}
-    getting_started_steps = {60: "transactions.overview.step"}
+    attention_subjects = {25: "transactions.console.overview.attention"}
+    dashboard_cards = {15: "transactions.console.overview.card"}
+    getting_started_steps = {60: "transactions.console.overview.step"}
 
     def ready(self) -> None:
         from transactions import checks  # noqa: F401  # registers the checks

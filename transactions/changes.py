@@ -22,11 +22,11 @@ from relayer_service.storage.updating import update_each
 from relayers.models import Relayer
 from transactions import metrics
 from transactions.events import BY_STATUS, RequestedEvent, TransactionChangeData, TransactionEvent
+from transactions.limits.status_changes import changes_charges, settle
 from transactions.models import FINAL, UNSUCCESSFUL, Attempt, Lane, Status, StatusChange, Transaction
-from transactions.reasons import status_reason
-from transactions.representation import TransactionData, transaction_data
-from transactions.spending.settling import changes_charges, settle
-from transactions.states import Cause, target
+from transactions.records.reasons import status_reason
+from transactions.records.representation import TransactionData, transaction_data
+from transactions.records.states import Cause, target
 
 logger = logging.getLogger(__name__)
 

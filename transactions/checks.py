@@ -6,7 +6,7 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError, connection
 
-from transactions.settlement.identity import database_identity
+from transactions.settlement.nonces.database_identity import database_identity
 
 
 @register(Tags.database, deploy=True)

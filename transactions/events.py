@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 from notifications.events import Event
 from relayers.events import RelayerData, RelayerEvent
 from transactions.models import Status
-from transactions.representation import TransactionData
+from transactions.records.representation import TransactionData
 
 
 class TransactionChangeData(TransactionData):

@@ -9,9 +9,9 @@ from rest_framework.exceptions import APIException
 from relayer_service.api.exceptions import faults
 from relayer_service.audit import actors
 from relayer_service.jobs.kinds import JobKind, Result
-from transactions import actions
 from transactions.models import FINAL, Transaction
-from transactions.replacement_prices import staff_price
+from transactions.requests import actions
+from transactions.requests.replacement_prices import staff_price
 
 
 class TransactionKind(JobKind):

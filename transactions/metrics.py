@@ -22,7 +22,7 @@ from relayer_service.observability.metrics import BUCKETS, StateCollector, share
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.resources import first_state
 from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, IS_OPEN, Lane, Status, Transaction, Waiting
-from transactions.queues import with_oldest_due
+from transactions.records.queues import with_oldest_due
 
 # Up to the eight hours after which a request usually expires.
 STAGE_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3_600, 14_400, 28_800)

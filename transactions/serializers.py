@@ -23,8 +23,8 @@ from relayer_service.api.serializers import (
     TimestampField,
 )
 from relayers.signatures.serializers import SignatureSerializer
-from transactions.list_payloads import TransactionPageSerializer
 from transactions.models import Status, Transaction
+from transactions.records.list_payloads import TransactionPageSerializer
 
 MAX_WEI = 2**256 - 1
 # Of the column, and far above the gas of any block.

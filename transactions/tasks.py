@@ -1,11 +1,10 @@
 """Periodic work of transactions; that of lanes is pushed, too (`lanes/wake.py`)."""
 
 from relayer_service.background.tasks import STOP_SECONDS, periodic, queue
-from transactions import pruning
 from transactions.lanes import wake  # noqa: F401  # registers its task
 from transactions.lanes.engine import engine
+from transactions.repair import limit_checks, pruning
 from transactions.settlement import second_node
-from transactions.spending import checking
 from transactions.topups import sweeping
 
 
@@ -29,7 +28,7 @@ def release_charges() -> None:
 @periodic(seconds=60 * 60)
 def prune_transactions() -> None:
     pruning.prune()
-    checking.settle_final()
+    limit_checks.settle_final()
     pruning.prune_policies()
 
 

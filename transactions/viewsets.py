@@ -17,12 +17,14 @@ from relayer_service.api.throttling import SendRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
 from relayers.models import NOT_FOUND, Relayer, find_relayer
-from transactions import accepting, actions, dry_run, queues, quotas, schema
+from transactions import schema
 from transactions.list_filters import LIST_FILTERS
-from transactions.list_payloads import TransactionPagination
 from transactions.models import Transaction
-from transactions.reasons import RELAYER_COLUMNS, Position, positions, status_reason
-from transactions.representation import TransactionData, transaction_data
+from transactions.records import queues
+from transactions.records.list_payloads import TransactionPagination
+from transactions.records.reasons import RELAYER_COLUMNS, Position, positions, status_reason
+from transactions.records.representation import TransactionData, transaction_data
+from transactions.requests import accepting, actions, dry_run, quotas
 from transactions.serializers import (
     ReasonSerializer,
     TransactionSerializer,

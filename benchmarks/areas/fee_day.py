@@ -27,9 +27,10 @@ from chain.networks import Network, networks
 from chain.nodes.head import Head
 from chain.nodes.plausibility import by_eip_1559
 from chain.transactions import Prices
-from transactions.lanes import gate, monitoring, planning, pricing
-from transactions.lanes.payloads import attempt_prices
+from transactions.lanes import gate
+from transactions.lanes.prices import monitoring, planning, pricing
 from transactions.models import Attempt, Transaction
+from transactions.records.payloads import attempt_prices
 
 GWEI = 10**9
 DAY_BLOCKS = 7_200

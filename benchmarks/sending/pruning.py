@@ -69,7 +69,7 @@ def expire(database: Database, half: int) -> None:
 
 
 def prune() -> None:
-    from transactions import pruning
+    from transactions.repair import pruning
 
     delete, locked, count = pruning._delete, [0.0], 0
 

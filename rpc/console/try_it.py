@@ -33,10 +33,11 @@ from rpc.console.try_form import TransactionForm
 from rpc.fees.quote import quote
 from rpc.models import FeeToken
 from rpc.relayer_lookup import RpcRelayer
-from transactions import accepting, dry_run_admin
-from transactions.action_admin import texts_of
+from transactions.console import dry_run
+from transactions.console.actions import texts_of
+from transactions.limits import refusals
 from transactions.models import Transaction
-from transactions.spending import refusals
+from transactions.requests import accepting
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ class TryIt(Panel):
         if not may_check(request):
             raise PermissionDenied
         form = TransactionForm(relayer, request.POST)
-        found = dry_run_admin.outcome(relayer, form.values, form.network) if form.is_valid() else {}
+        found = dry_run.outcome(relayer, form.values, form.network) if form.is_valid() else {}
         return self._page(request, relayer, form, found)
 
     @object_view("view")
@@ -128,7 +129,7 @@ class TryIt(Panel):
     def _ask(self, request: HttpRequest, relayer: Relayer, form: TransactionForm, reason: ReasonForm) -> HttpResponse:
         pending = PendingAction.on_page(request, relayer.pk, self.url("change", relayer))
         pending = replace(pending, hidden={**form.sent(), KEY: request.POST.get(KEY) or uuid4().hex})
-        found = dry_run_admin.outcome(relayer, form.values, form.network)
+        found = dry_run.outcome(relayer, form.values, form.network)
         texts = [EFFECT]
         if found.get("reason") or found.get("fault"):
             texts.append(NO_ESTIMATE.format(found.get("reason") or found["fault"]))

@@ -75,7 +75,7 @@ def end_with_parent() -> None:
 
 def crash_at(point: str) -> None:
     """Let this process end at a step, as the environment variable does for one that is started with it."""
-    from transactions import steps
+    from transactions.records import crash_points
 
     os.environ["CRASH_AT"] = point
-    importlib.reload(steps)
+    importlib.reload(crash_points)

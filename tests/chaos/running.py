@@ -31,8 +31,8 @@ from tests.transactions.engines import is_final, let_time_pass
 from tests.transactions.limits import policy
 from tests.transactions.mempool import MempoolChain
 from tests.transactions.oracle import Oracle
-from transactions import steps
 from transactions.models import Lane, Status, Transaction
+from transactions.records import crash_points
 
 # Without any progress: how long a case takes depends on the machine.
 PATIENCE_SECONDS = 300.0
@@ -99,9 +99,9 @@ def work(orders: Orders) -> None:
         crash_at(f"{REFINED.get(name, name)}:{count}")
         if orders["cuts"]:
             connection.settings_dict["OPTIONS"]["application_name"] = WORKER
-            steps._reached = at_count(int(count), cut_connections)
+            crash_points._reached = at_count(int(count), cut_connections)
         elif name == "commit_sent":
-            steps._reached = at_count(int(count), end_once_commit_is_sent)
+            crash_points._reached = at_count(int(count), end_once_commit_is_sent)
     call_command("worker")
 
 

@@ -31,8 +31,8 @@ from tests.rpc import factories as rpc_factories
 from tests.transactions import factories as sending
 from transactions.changes import Changes
 from transactions.models import Hold
-from transactions.settlement.holds import hold
-from transactions.states import Cause
+from transactions.records.states import Cause
+from transactions.settlement.nonces.holds import hold
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 ADD = "/admin/notifications/notification/add/"

@@ -9,7 +9,7 @@ from relayers.models import Relayer, RelayerHealth
 from tests.api import Api
 from tests.relayers import factories
 from tests.relayers.health_checks import REASON
-from transactions.relayer_lookup import read_relayer
+from transactions.requests.relayer_lookup import read_relayer
 
 
 @pytest.mark.django_db

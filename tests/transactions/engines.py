@@ -13,10 +13,10 @@ from relayer_service.storage import ttl_cache
 from relayer_service.storage.clock import DatabaseNow
 from tests.transactions.mempool import MempoolChain
 from tests.transactions.single_turns import take_turn
-from transactions import steps
 from transactions.lanes import leasing
 from transactions.lanes.commits import LeaseLost
 from transactions.models import OPEN, Attempt, ChainWatch, Lane, Transaction
+from transactions.records import crash_points
 from transactions.settlement.watching import look
 
 
@@ -55,15 +55,15 @@ def at_step(name: str, function: Callable[[], None]) -> Iterator[None]:
     """Call a function when a step is next reached, once."""
 
     def reached() -> None:
-        steps._name = ""
+        crash_points._name = ""
         function()
 
-    before = steps._reached
-    steps._name, steps._reached = name, reached
+    before = crash_points._reached
+    crash_points._name, crash_points._reached = name, reached
     try:
         yield
     finally:
-        steps._name, steps._reached = "", before
+        crash_points._name, crash_points._reached = "", before
 
 
 def kill() -> None:

@@ -14,7 +14,7 @@ from chain.networks import Network, networks
 from chain.nodes.head import Head
 from chain.readings import ChainReading
 from tests.chain.answering_node import ANSWERS
-from transactions.lanes.planning import Account
+from transactions.lanes.prices.planning import Account
 from transactions.models import Attempt, Transaction
 
 GWEI = 10**9

@@ -11,9 +11,9 @@ from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
 from spending.models import SpendingLimit, SpendingPolicy
 from spending.rules import validate_rules
+from transactions.limits import windows
 from transactions.models import Charge, Lane, Transaction
-from transactions.spending import windows
-from transactions.spending.checking import limit_violations
+from transactions.repair.limit_checks import limit_violations
 
 
 def policy(**rules: Any) -> SpendingPolicy:

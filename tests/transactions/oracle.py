@@ -22,10 +22,10 @@ from django.db import models
 from notifications.models import Delivery
 from tests.chain.hardhat import Chain, encode_call
 from tests.concurrency import PATIENCE_SECONDS
-from transactions import invariants
 from transactions.events import BY_STATUS, TRANSACTION_REPLACED
 from transactions.models import FINAL, OPEN, Attempt, Lane, Status, StatusChange, Transaction
-from transactions.spending.checking import limit_violations
+from transactions.repair import invariants
+from transactions.repair.limit_checks import limit_violations
 
 RECORD = "record(bytes32)"
 COUNTS = "counts(bytes32)"

@@ -9,8 +9,8 @@ from relayer_service.storage.clock import database_now
 from tests.relayers.factories import relayer
 from tests.transactions import factories
 from transactions.models import Lane
-from transactions.settlement import accounts
-from transactions.settlement.identity import database_identity
+from transactions.settlement.nonces import accounts
+from transactions.settlement.nonces.database_identity import database_identity
 from transactions.settlement.reading import Block, ChainView, Counts
 from transactions.settlement.settling import Watched
 

@@ -10,9 +10,9 @@ from relayer_service.models import AuditEntry
 from tests.relayers import factories as relayers
 from tests.transactions import factories
 from tests.transactions.hardhat import GWEI
-from transactions import actions, possible_actions
-from transactions.lanes.pricing import bumped
+from transactions.lanes.prices.pricing import bumped
 from transactions.models import Attempt, Lane, Status, Transaction
+from transactions.requests import actions, possible_actions
 
 pytestmark = pytest.mark.django_db
 

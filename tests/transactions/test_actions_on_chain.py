@@ -12,8 +12,8 @@ from tests.transactions import accounts
 from tests.transactions.engines import Killed, at_step, kill
 from tests.transactions.lab import Lab, attempts
 from tests.transactions.oracle import record
-from transactions import actions
 from transactions.models import Attempt, Transaction
+from transactions.requests import actions
 
 Purpose = Attempt.Purpose
 

@@ -15,7 +15,7 @@ from tests.relayers.factories import KEY
 from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.settled import broadcast, lane, look, request, sent, short_depths, statuses
 from transactions.models import Hold, Lane, Transaction
-from transactions.settlement import adoption, holds
+from transactions.settlement.nonces import adoption, holds
 
 __all__ = ["short_depths"]
 

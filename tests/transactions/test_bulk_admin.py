@@ -22,10 +22,11 @@ from tests.notifications.admin_pages import asked, confirm, hidden_fields, staff
 from tests.relayer_service.jobs import run_jobs
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
-from transactions import bulk_admin, possible_actions
-from transactions.accepting import PAUSED
+from transactions.console import bulk
 from transactions.jobs import CancelTransactions
 from transactions.models import Attempt, Lane, Status, Transaction
+from transactions.requests import possible_actions
+from transactions.requests.accepting import PAUSED
 
 pytestmark = pytest.mark.django_db
 
@@ -105,7 +106,7 @@ def test_a_speed_up_says_what_it_costs_at_most_by_network(admin_client: Client, 
 def test_the_maximum_cost_of_very_many_is_not_computed(
     admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_admin, "MAX_COSTED", 1)
+    monkeypatch.setattr(bulk, "MAX_COSTED", 1)
     page = admin_client.post(LIST, select("cancel_selected", sent(lane, 1), sent(lane, 2)))
     assert page.context["texts"][1:] == ["The maximum cost is not computed for more than 1 transactions."]
 
@@ -151,7 +152,7 @@ def test_a_job_cancels_what_it_can_and_names_the_rest(
 def test_all_that_a_filter_finds_is_canceled(
     admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_admin.BulkAdmin, "list_per_page", 1)
+    monkeypatch.setattr(bulk.BulkAdmin, "list_per_page", 1)
     rows = [factories.transaction(lane) for _ in range(3)]
     other = sent(lane, 7)
     url = f"{LIST}?status=pending"

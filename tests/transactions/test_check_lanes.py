@@ -362,7 +362,7 @@ def test_lanes_that_share_a_limit_check_it_once(lane: Lane, node: Node) -> None:
 
 def test_an_attempt_is_decoded_once(lane: Lane, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     decoding = Mock(side_effect=decode)
-    for module in ("transactions.invariants", "transactions.signed_payloads"):
+    for module in ("transactions.repair.invariants", "transactions.records.signed_payloads"):
         monkeypatch.setattr(f"{module}.decode", decoding)
     sign(factories.transaction(lane, nonce=0, status=Status.SENT))
     check()

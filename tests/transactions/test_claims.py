@@ -18,9 +18,9 @@ from relayer_service.storage.clock import database_now
 from tests.notifications.admin_pages import buttons, hidden_fields, staff_who_may, told
 from tests.relayers import factories as relayers
 from tests.transactions import factories
-from transactions.claim_admin import FOUND, LINK, LINK_EFFECT, SEND, SEND_EFFECT
+from transactions.console.duplicates import FOUND, LINK, LINK_EFFECT, SEND, SEND_EFFECT
 from transactions.models import Attempt, Lane, Status, Transaction
-from transactions.settlement import adoption
+from transactions.settlement.nonces import adoption
 
 pytestmark = pytest.mark.django_db
 

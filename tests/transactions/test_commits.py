@@ -17,16 +17,16 @@ from tests.concurrency import wait_until, waits_for_a_lock
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from tests.transactions.factories import RECEIVER
-from transactions import actions
 from transactions.changes import lock_by_key
 from transactions.lanes import leasing, outcomes
 from transactions.lanes.broadcasting import Sent
 from transactions.lanes.commits import LeaseLost, NewAttempt, Result, commit
 from transactions.lanes.outcomes import REASONS, write_broadcasts
-from transactions.lanes.planning import Closing, Wait
+from transactions.lanes.prices.planning import Closing, Wait
 from transactions.lanes.signing import Signed
 from transactions.models import Attempt, Lane, Status, Transaction
-from transactions.states import Cause
+from transactions.records.states import Cause
+from transactions.requests import actions
 
 pytestmark = pytest.mark.django_db
 
@@ -141,7 +141,7 @@ def test_a_lane_that_was_held_meanwhile_gives_no_nonce_and_closes_nothing(lane: 
 def test_another_database_server_gives_no_nonce(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     row = factories.transaction(lane)
     Lane.objects.filter(pk=lane.pk).update(database_identity="the server before")
-    monkeypatch.setattr("transactions.settlement.holds.database_identity", lambda: "the server now")
+    monkeypatch.setattr("transactions.settlement.nonces.holds.database_identity", lambda: "the server now")
 
     assert commit(lane, Result([send(row, 0)])) == []
 

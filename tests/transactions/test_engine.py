@@ -30,13 +30,14 @@ from tests.transactions.lying_node import ANY, lying_node
 from tests.transactions.rest.requests import PATH, TRANSFER
 from tests.transactions.single_turns import Inline
 from tokens.writes import issue
-from transactions import actions, tasks
+from transactions import tasks
 from transactions.lanes import engine as engine_module
 from transactions.lanes import leasing, runners, signing
 from transactions.lanes import turn as turn_module
 from transactions.lanes.engine import Engine
 from transactions.lanes.turn import Outlook, Turn
 from transactions.models import Attempt, Lane, Status, Transaction
+from transactions.requests import actions
 from transactions.settlement.watching import PollResult
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,7 +17,7 @@ from relayers.models import Relayer
 from tests.notifications.admin_pages import staff_who_may
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
-from transactions import export_admin, exports
+from transactions.console import export_actions, exports
 from transactions.models import Lane, Status, Transaction
 
 pytestmark = pytest.mark.django_db
@@ -145,7 +145,7 @@ def test_a_long_export_is_read_in_batches_and_ends(
         assert ids(export(admin_client)) == expected
     # Two more batches, each with its lanes, relayers and attempts: nothing is read row by row.
     assert len(many) == len(few) + 2 * 4
-    monkeypatch.setattr(export_admin, "MAX_EXPORTED", 5)
+    monkeypatch.setattr(export_actions, "MAX_EXPORTED", 5)
     assert ids(export(admin_client)) == expected[:5]
     # The command has no limit.
     assert ids(run("export_transactions")) == expected
@@ -259,7 +259,7 @@ def test_a_report_of_days_without_transactions_is_empty(admin_client: Client) ->
 def test_a_report_of_too_many_transactions_is_refused_not_cut(
     admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_admin, "MAX_REPORTED", 2)
+    monkeypatch.setattr(export_actions, "MAX_REPORTED", 2)
     days = "gas/?first=2026-03-04&last=2026-03-04"
     for nonce in range(2):
         mined(lane, nonce)

@@ -9,9 +9,9 @@ from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
-from transactions.gaps import fill_gap
 from transactions.lanes import leasing
 from transactions.models import Lane, Transaction
+from transactions.repair.gaps import fill_gap
 from transactions.settlement.watching import look
 
 pytestmark = pytest.mark.django_db

@@ -13,7 +13,7 @@ from django.utils import timezone
 from tests.notifications.admin_pages import staff_who_may
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
-from transactions import gas_panel
+from transactions.console import gas
 from transactions.models import Lane
 
 pytestmark = pytest.mark.django_db
@@ -57,7 +57,7 @@ def test_the_gas_of_each_day_is_summed_from_receipts(admin_client: Client, lane:
 def test_only_the_newest_transactions_are_summed(
     admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gas_panel, "MAX_SUMMED", 1)
+    monkeypatch.setattr(gas, "MAX_SUMMED", 1)
     paid(lane, 0, days_ago=0)
     paid(lane, 1, days_ago=0)
     shown = panel(admin_client, lane)

@@ -13,10 +13,10 @@ from pytest_django import DjangoAssertNumQueries
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from tests.transactions.lane_values import NOW, attempt, network
-from transactions import actions
 from transactions.lanes import gate
 from transactions.models import FINAL, IN_FLIGHT, NOOP_PURPOSES, NOOPS, Attempt, Hold, Lane, Status, Transaction
-from transactions.routing import Route
+from transactions.records.routing import Route
+from transactions.requests import actions
 
 Purpose, Kind, Action = Attempt.Purpose, Transaction.Kind, Transaction.Action
 NONCE, EPOCH = 7, 2

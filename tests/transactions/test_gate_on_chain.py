@@ -16,8 +16,8 @@ from tests.transactions.lab import Lab, attempts
 from tests.transactions.lying_node import SEND, LyingNode, Request, lying_node
 from tests.transactions.mempool import MempoolChain
 from tests.transactions.oracle import record
-from transactions import actions
 from transactions.models import Attempt, Transaction
+from transactions.requests import actions
 
 TEN_HOURS = 10 * 3_600
 

@@ -32,8 +32,8 @@ from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY, SIGNER, SPARSE
 from tests.relayers.factories import ADDRESS
 from tests.transactions import factories
 from tokens.writes import issue
-from transactions.guards import LaneGuard
 from transactions.models import OPEN, ChainWatch, Lane, Status, Transaction
+from transactions.repair.guards import LaneGuard
 
 pytestmark = pytest.mark.django_db
 

@@ -16,10 +16,10 @@ from tests.relayers import factories as relayers
 from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY
 from tests.relayers.factories import ADDRESS
 from tests.transactions import factories
-from transactions.holding import RISKS
 from transactions.management.commands.release_lanes import LOCAL_ONLY
 from transactions.models import Hold, Lane
-from transactions.settlement import epochs
+from transactions.repair.holding import RISKS
+from transactions.settlement.nonces import epochs
 
 pytestmark = pytest.mark.django_db
 

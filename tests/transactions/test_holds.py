@@ -18,13 +18,14 @@ from tests.relayers import factories
 from tests.relayers.factories import KEY
 from tests.transactions.hardhat import LocalChain
 from tests.transactions.settled import broadcast, lane, look, request, sent, short_depths, statuses
-from transactions.holding import release_lane, release_lanes
 from transactions.lanes.commits import Result, commit
-from transactions.lanes.planning import Closing
+from transactions.lanes.prices.planning import Closing
 from transactions.models import Hold, Lane, Status, Transaction
-from transactions.settlement import holds, watching
-from transactions.settlement.identity import database_identity
-from transactions.states import Cause
+from transactions.records.states import Cause
+from transactions.repair.holding import release_lane, release_lanes
+from transactions.settlement import watching
+from transactions.settlement.nonces import holds
+from transactions.settlement.nonces.database_identity import database_identity
 
 __all__ = ["short_depths"]
 

@@ -15,7 +15,7 @@ from tests.relayers.factories import ADDRESS
 from tests.transactions.fake_chain import FakeChain, serve
 from tests.transactions.settled import lane, sent, statuses
 from transactions.models import Lane, Transaction
-from transactions.settlement.identifying import SEARCH_AGAIN, identify
+from transactions.settlement.nonces.nonce_owner import SEARCH_AGAIN, identify
 from transactions.settlement.reading import Block, ChainView, Counts
 
 pytestmark = pytest.mark.django_db

@@ -14,9 +14,9 @@ from relayer_service.models import AuditEntry
 from tests.notifications.admin_pages import asked, buttons, confirm, rows, staff_who_may, told
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
-from transactions.holding import RISKS
-from transactions.lane_admin import RELEASE_EFFECT
+from transactions.console.lanes import RELEASE_EFFECT
 from transactions.models import Hold, Lane, Status, Transaction
+from transactions.repair.holding import RISKS
 
 pytestmark = pytest.mark.django_db
 

@@ -18,8 +18,8 @@ from tests.transactions.lab import Lab
 from tests.transactions.standby import failed_over, standby
 from transactions.metrics import LaneCollector
 from transactions.models import Attempt, Status
-from transactions.reasons import status_reason
-from transactions.settlement.identity import database_identity
+from transactions.records.reasons import status_reason
+from transactions.settlement.nonces.database_identity import database_identity
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -22,7 +22,7 @@ from transactions import metrics
 from transactions.changes import Changes, lock_rows
 from transactions.metrics import LaneCollector
 from transactions.models import Lane, Status, Transaction
-from transactions.states import Cause
+from transactions.records.states import Cause
 
 __all__ = ["clock"]
 

@@ -26,10 +26,10 @@ from tests.transactions.lane_values import (
     network,
     row,
 )
-from transactions.lanes import monitoring, pricing
-from transactions.lanes.monitoring import Bump
+from transactions.lanes.prices import monitoring, pricing
+from transactions.lanes.prices.monitoring import Bump
+from transactions.limits.budgets import GasBudget
 from transactions.models import Attempt, Transaction
-from transactions.spending.budgets import GasBudget
 
 NONCE = 7
 FULL_PRICE = Prices(max_fee=16_018_066_407 + TIP, max_priority_fee=TIP)

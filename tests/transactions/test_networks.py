@@ -2,7 +2,7 @@
 
 from chain.networks import networks
 from relayers.models import Relayer
-from transactions.networks import network_of
+from transactions.records.networks import network_of
 
 
 def test_a_known_network_is_that_of_the_service() -> None:

@@ -12,9 +12,10 @@ from chain.networks import networks
 from tests.relayers import factories
 from tests.transactions.hardhat import OTHER_ADDRESS, LocalChain
 from tests.transactions.settled import broadcast, lane, look, request, sent, short_depths, statuses
-from transactions.holding import release_lane
 from transactions.models import ChainWatch, Hold, Lane
-from transactions.settlement import chains, epochs, watching
+from transactions.repair.holding import release_lane
+from transactions.settlement import chains, watching
+from transactions.settlement.nonces import epochs
 from transactions.settlement.reading import ChainView, NodeReader, Question
 
 __all__ = ["short_depths"]

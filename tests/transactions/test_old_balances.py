@@ -17,10 +17,10 @@ from tests.transactions.lies import lag
 from tests.transactions.lying_node import LyingNode, lying_node
 from tests.transactions.single_turns import take_turn
 from transactions.lanes import leasing
-from transactions.lanes.market import market_readings
-from transactions.lanes.readings import account_readings, gather_with_account
+from transactions.lanes.prices.costs import settled_costs
+from transactions.lanes.prices.market import market_readings
+from transactions.lanes.prices.readings import account_readings, gather_with_account
 from transactions.models import Lane, Transaction
-from transactions.reserves import settled_costs
 from transactions.settlement.watching import look
 from transactions.topups import opening
 

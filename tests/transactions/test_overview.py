@@ -19,8 +19,8 @@ from tests.notifications.clock import NOON, Clock, clock
 from tests.relayer_service.admin.overview_pages import attention, links, part, parts, rows, text
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
+from transactions.console.overview import late_rows
 from transactions.models import Lane, Status, Transaction
-from transactions.overview import late_rows
 
 __all__ = ["clock"]
 

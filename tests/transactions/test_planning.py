@@ -25,11 +25,11 @@ from tests.transactions.lane_values import (
     read_all,
     row,
 )
-from transactions.lanes import planning
-from transactions.lanes.planning import Closing, Decision, MissingFunds, Send, Wait
-from transactions.lanes.simulation import noop_readings
+from transactions.lanes.prices import planning
+from transactions.lanes.prices.planning import Closing, Decision, MissingFunds, Send, Wait
+from transactions.lanes.prices.simulation import noop_readings
 from transactions.models import Transaction
-from transactions.states import Cause
+from transactions.records.states import Cause
 
 # Four blocks of an eighth more, and the tip.
 MAX_FEE = 16_018_066_407 + TIP

@@ -13,9 +13,9 @@ from chain.fees.fee_history import FeeHistory
 from chain.nodes.plausibility import plausible_base_fee
 from chain.transactions import Prices
 from tests.transactions.lane_values import BASE_FEE, GWEI, TIP, attempt, found, head, history, legacy_attempt, network
-from transactions.lanes import pricing
-from transactions.lanes.market import MarketPrice, read_market
-from transactions.lanes.pricing import PriceTooHigh
+from transactions.lanes.prices import pricing
+from transactions.lanes.prices.market import MarketPrice, read_market
+from transactions.lanes.prices.pricing import PriceTooHigh
 from transactions.models import Transaction
 
 Speed = Transaction.Speed

@@ -11,8 +11,8 @@ from tests.transactions.lab import Lab, attempts, is_final, let_time_pass
 from tests.transactions.lying_node import LyingNode, lying_node
 from tests.transactions.mempool import MempoolChain
 from tests.transactions.private_node import PrivateNode, private_node
-from transactions import actions
 from transactions.models import Attempt, Transaction
+from transactions.requests import actions
 
 Purpose = Attempt.Purpose
 

@@ -19,9 +19,10 @@ from tests.relayers import factories as relayers
 from tests.transactions import factories
 from tests.transactions.limits import limit_relayer, policy
 from tokens.models import AccessToken
-from transactions import pruning, tasks
+from transactions import tasks
+from transactions.limits import windows
 from transactions.models import Attempt, Charge, Lane, Status, StatusChange, Transaction
-from transactions.spending import windows
+from transactions.repair import pruning
 
 pytestmark = pytest.mark.django_db
 
@@ -147,7 +148,7 @@ def test_a_lane_that_is_locked_for_long_loses_fewer_rows_at_once(
 
     monkeypatch.setattr(pruning, "BATCH_SIZE", 100)
     monkeypatch.setattr(pruning, "_delete", delete_in_seconds)
-    monkeypatch.setattr("transactions.pruning.time.sleep", pauses.append)
+    monkeypatch.setattr("transactions.repair.pruning.time.sleep", pauses.append)
     Lane.objects.update(final_nonce=16)
     for nonce in range(16):
         final(lane, nonce, 31)

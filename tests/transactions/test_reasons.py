@@ -9,7 +9,7 @@ import pytest
 
 from relayers.models import Relayer, RelayerHealth
 from transactions.models import FINAL, Attempt, Lane, Transaction
-from transactions.reasons import Position, status_reason
+from transactions.records.reasons import Position, status_reason
 
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 SINCE = "2026-01-01T12:00:00.000000Z"
@@ -23,7 +23,7 @@ QUEUED = "Position 3 of 12 in the queue of this relayer."
 
 
 def test_what_is_late_is_so_by_the_clock_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transactions.reasons.shared_time", AT.timestamp)
+    monkeypatch.setattr("transactions.records.reasons.shared_time", AT.timestamp)
     assert reason({"due_at": AT}, {"due_at": AT}, {}) == QUEUED
 
 

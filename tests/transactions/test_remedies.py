@@ -9,10 +9,10 @@ import pytest
 
 from chain.broadcast.sending import Outcome
 from relayers.models import Relayer
-from transactions.lanes.market import MarketPrice
+from transactions.console.stuck.cells import Cell, State, build_cells, expected_wait, headline, nonce_range
+from transactions.console.stuck.remedies import Remedy, recommend
+from transactions.lanes.prices.market import MarketPrice
 from transactions.models import Attempt, Lane, Status, Transaction
-from transactions.remedies import Remedy, recommend
-from transactions.strip import Cell, State, build_cells, expected_wait, headline, nonce_range
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 LATE, RECENT = NOW - timedelta(minutes=20), NOW - timedelta(seconds=30)

@@ -10,10 +10,10 @@ from tests.relayers import factories as relayers
 from tests.transactions import factories
 from tests.transactions.hardhat import GWEI, RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
-from transactions import actions, dry_run
 from transactions.lanes import leasing, work
+from transactions.lanes.prices.costs import in_flight_costs
 from transactions.models import Attempt, Lane, Status, Transaction
-from transactions.reserves import in_flight_costs
+from transactions.requests import actions, dry_run
 from transactions.topups import opening
 
 pytestmark = pytest.mark.django_db

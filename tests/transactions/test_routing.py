@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from transactions.models import Attempt, Transaction
-from transactions.routing import Route, choose, private_since
+from transactions.records.routing import Route, choose, private_since
 
 Purpose = Attempt.Purpose
 HEAD = 100

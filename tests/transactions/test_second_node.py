@@ -22,10 +22,10 @@ from tests.transactions.limits import limit_relayer, used
 from tests.transactions.lying_node import ANY, LyingNode, lying_node
 from tests.transactions.settled import add_attempt, broadcast, lane, look, sent, short_depths, statuses
 from tests.transactions.single_turns import take_turn
+from transactions.limits.budgets import recharge
+from transactions.limits.holders import payload_of
 from transactions.models import Attempt, Lane, Transaction
 from transactions.settlement import second_node
-from transactions.spending.budgets import recharge
-from transactions.spending.holders import payload_of
 
 __all__ = ["short_depths"]
 

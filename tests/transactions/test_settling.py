@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from chain.networks import networks
 from transactions.models import FINAL, IN_FLIGHT, Attempt, Lane, Status, Transaction
-from transactions.reasons import CANCELED_TOO_LATE, REPLACED_TOO_LATE
+from transactions.records.reasons import CANCELED_TOO_LATE, REPLACED_TOO_LATE
+from transactions.records.states import Cause
 from transactions.settlement.reading import Block, ChainView, Counts, Receipt
 from transactions.settlement.settling import (
     REVERTED,
@@ -27,7 +28,6 @@ from transactions.settlement.settling import (
     receipts_to_compare,
     receipts_to_read,
 )
-from transactions.states import Cause
 
 ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 NETWORK = replace(networks()["mainnet"], confirmations=3, finality_depth=10)

@@ -12,7 +12,7 @@ from eth_keys.datatypes import Signature
 
 from tests.relayers.factories import ADDRESS, KEY
 from transactions.models import Attempt
-from transactions.representation import signature
+from transactions.records.representation import signature
 
 TO = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 BASE: dict[str, Any] = {"to": TO, "value": 1, "gas": 21_000, "data": "0x00ff"}

@@ -24,20 +24,20 @@ from tests.transactions.factories import RECEIVER
 from tests.transactions.limits import let_hours_pass, limit_relayer, policy, used
 from tokens.models import AccessToken
 from tokens.writes import issue
-from transactions import actions
 from transactions.changes import Changes, lock_rows
 from transactions.lanes import leasing
 from transactions.lanes.commits import NewAttempt, Result, commit
-from transactions.lanes.planning import Closing
+from transactions.lanes.prices.planning import Closing
 from transactions.lanes.signing import Signed
+from transactions.limits.budgets import recharge
+from transactions.limits.holders import SpendingRefused
+from transactions.limits.status_changes import settle
+from transactions.limits.windows import OPEN_HOUR, hour_of
 from transactions.models import Attempt, Charge, Lane, Transaction
+from transactions.records.states import Cause
+from transactions.repair.limit_checks import limit_violations, settle_final
+from transactions.requests import actions
 from transactions.settlement.settling import NO_RECEIPT
-from transactions.spending.budgets import recharge
-from transactions.spending.checking import limit_violations, settle_final
-from transactions.spending.holders import SpendingRefused
-from transactions.spending.settling import settle
-from transactions.spending.windows import OPEN_HOUR, hour_of
-from transactions.states import Cause
 
 pytestmark = pytest.mark.django_db
 
@@ -432,7 +432,7 @@ def test_a_row_that_loses_its_nonce_counts_its_value_and_no_gas(lane: Lane) -> N
 def test_a_no_op_for_an_unused_nonce_is_counted_and_exempt(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lane.relayer is not None
     chosen = limit_relayer(lane.relayer, max_gas_cost_per_day="1")
-    monkeypatch.setattr("transactions.settlement.holds.noops_due", lambda lane: [0])
+    monkeypatch.setattr("transactions.settlement.nonces.holds.noops_due", lambda lane: [0])
     commit(lane, Result([attempt(None, 0, PURPOSE.GAP)]))
     assert used(chosen, "gas") == GAS_COST
 

@@ -19,16 +19,17 @@ from tests.transactions.lab import Lab
 from tests.transactions.lane_values import GWEI, NOW, account, attempt, found, network, row
 from tests.transactions.limits import limit_relayer, policy, used
 from tests.transactions.single_turns import take_turn
-from transactions import actions
-from transactions.lanes import leasing, planning
-from transactions.lanes.monitoring import Bump, blocking_reason, review_price
-from transactions.lanes.planning import Wait
-from transactions.lanes.pricing import bumped
-from transactions.lanes.simulation import NOOP_GAS
+from transactions.lanes import leasing
+from transactions.lanes.prices import planning
+from transactions.lanes.prices.monitoring import Bump, blocking_reason, review_price
+from transactions.lanes.prices.planning import Wait
+from transactions.lanes.prices.pricing import bumped
+from transactions.lanes.prices.simulation import NOOP_GAS
+from transactions.limits.budgets import Budget, GasBudget
+from transactions.limits.windows import OPEN_HOUR
 from transactions.models import Charge, Lane, Transaction
+from transactions.requests import actions
 from transactions.settlement.watching import look
-from transactions.spending.budgets import Budget, GasBudget
-from transactions.spending.windows import OPEN_HOUR
 
 
 @pytest.fixture

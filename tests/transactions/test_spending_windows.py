@@ -21,14 +21,14 @@ from tests.transactions import factories
 from tests.transactions.lane_values import attempt, legacy_attempt, network, row
 from tests.transactions.limits import limit_relayer
 from transactions.changes import Changes, lock_rows
+from transactions.limits.budgets import Budget, recharge
+from transactions.limits.holders import SpendingRefused, payload_of
+from transactions.limits.status_changes import minimum_gas_and_price
+from transactions.limits.windows import OPEN_HOUR, hour_of, used, with_amount
 from transactions.models import Attempt, Lane, Status, Transaction
+from transactions.records.states import Cause
+from transactions.repair.limit_checks import limit_violations
 from transactions.settlement.settling import NO_RECEIPT
-from transactions.spending.budgets import Budget, recharge
-from transactions.spending.checking import limit_violations
-from transactions.spending.holders import SpendingRefused, payload_of
-from transactions.spending.settling import minimum_gas_and_price
-from transactions.spending.windows import OPEN_HOUR, hour_of, used, with_amount
-from transactions.states import Cause
 
 NOON = hour_of(datetime(2026, 11, 16, 12, 0, tzinfo=UTC))
 
@@ -163,7 +163,7 @@ def spender() -> Iterator[Spender]:
         found = Spender()
         with (
             patch("transactions.changes.database_now", lambda: found.now),
-            patch("transactions.spending.checking.database_now", lambda: found.now),
+            patch("transactions.repair.limit_checks.database_now", lambda: found.now),
         ):
             yield found
         transaction.set_rollback(True)

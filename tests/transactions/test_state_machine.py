@@ -30,9 +30,9 @@ from tests.transactions.lies import SEEDED
 from tests.transactions.lying_node import LyingNode, lying_node
 from tests.transactions.mempool import BASE_FEE, MempoolChain
 from tests.transactions.oracle import Oracle
-from transactions import actions
 from transactions.models import Attempt, ChainWatch, Hold, Lane, StatusChange, Transaction
-from transactions.settlement import holds
+from transactions.requests import actions
+from transactions.settlement.nonces import holds
 
 pytestmark = pytest.mark.one_engine
 

@@ -17,10 +17,10 @@ from tests.relayers import factories as relayers
 from tests.transactions import factories
 from transactions.changes import Changes, lock_rows
 from transactions.models import FINAL, NOOPS, Attempt, Status, StatusChange, Transaction
+from transactions.records.states import ANY, TRANSITIONS, Cause, InvalidTransition, Transition, target
 from transactions.settlement.reading import Block, Receipt
 from transactions.settlement.settling import Mined
 from transactions.settlement.writing import write
-from transactions.states import ANY, TRANSITIONS, Cause, InvalidTransition, Transition, target
 
 Kind = Transaction.Kind
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)

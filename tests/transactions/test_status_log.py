@@ -15,7 +15,7 @@ from tests.transactions import factories
 from tests.transactions.test_metrics import move
 from transactions import changes
 from transactions.models import Status
-from transactions.states import Cause
+from transactions.records.states import Cause
 
 pytestmark = pytest.mark.django_db
 

@@ -19,9 +19,9 @@ from tests.chain.answering_node import node_answering
 from tests.notifications.admin_pages import buttons, staff_who_may, told
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories, lane_values
-from transactions.lanes.planning import Wait, plan
+from transactions.lanes.prices.planning import Wait, plan
 from transactions.models import ChainWatch, Lane, Status, Transaction
-from transactions.settlement import holds
+from transactions.settlement.nonces import holds
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from relayers.models.top_ups import TopUpAmounts
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from transactions.models import ChainWatch, Lane, TopUp, Transaction
-from transactions.topups import rules
+from transactions.topups import decisions
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 AMOUNTS = TopUpAmounts(minimum=10, target=30, daily_limit=70)
@@ -43,7 +43,7 @@ SENT = {"nonce": 5, "block_number": 110, "finished_at": NOW}
 def test_a_top_up_ends_when_nothing_can_change_it(
     row: dict[str, Any], lane: dict[str, Any], block: int | None
 ) -> None:
-    found = rules.settled_block(
+    found = decisions.settled_block(
         TopUp(block=100), Transaction(**row), Lane(watch=ChainWatch(head_number=115), **lane), NOW
     )
     assert found == block
@@ -51,22 +51,22 @@ def test_a_top_up_ends_when_nothing_can_change_it(
 
 @pytest.mark.parametrize(("balance", "amount"), [(0, 30), (9, 21), (10, 0), (31, 0)])
 def test_what_is_missing_to_the_target_is_sent_below_the_minimum(balance: int, amount: int) -> None:
-    assert rules.missing(AMOUNTS, balance) == amount
+    assert decisions.missing(AMOUNTS, balance) == amount
 
 
 @pytest.mark.parametrize(("sent", "allowed"), [([], True), ([40], True), ([41], False), ([30, 30], False)])
 def test_the_daily_limit_is_exact(sent: list[int], allowed: bool) -> None:
-    assert (rules.limit_fault(AMOUNTS, 30, sent, None) == "") is allowed
+    assert (decisions.limit_fault(AMOUNTS, 30, sent, None) == "") is allowed
 
 
 @pytest.mark.parametrize(("balance", "can_pay"), [(111, True), (110, False)])
 def test_gas_other_transactions_and_the_minimum_are_reserved(balance: int, can_pay: bool) -> None:
-    fault = rules.funds_fault("rich", 31, balance, reserved=30, policies={"min_balance": 50}, network=None)
+    fault = decisions.funds_fault("rich", 31, balance, reserved=30, policies={"min_balance": 50}, network=None)
     assert (fault == "") is can_pay
 
 
 def test_the_pause_after_failures_doubles_up_to_six_hours() -> None:
-    assert [rules.backoff(failures).total_seconds() for failures in (1, 2, 3, 10, 1_000)] == [
+    assert [decisions.backoff(failures).total_seconds() for failures in (1, 2, 3, 10, 1_000)] == [
         60,
         120,
         240,

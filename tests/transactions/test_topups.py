@@ -20,8 +20,8 @@ from tests.transactions import factories as lane_factories
 from tests.transactions.funding import ETH, FUNDS, Funded, let_top_ups_age
 from tests.transactions.limits import limit_relayer
 from tests.transactions.mempool import MempoolChain
-from transactions import actions
 from transactions.models import Lane, Status, TopUp, Transaction
+from transactions.requests import actions
 from transactions.topups import opening, sweeping
 
 SWEEP = "import django; django.setup(); from transactions.topups import sweeping; sweeping.sweep()"

@@ -93,7 +93,7 @@ def test_bytes_that_never_left_are_broadcast_before_anything_is_read(
     def fail(*args: Any) -> Any:
         raise NodesUnreachable("connection failed")
 
-    monkeypatch.setattr("transactions.lanes.market.gather_each", fail)
+    monkeypatch.setattr("transactions.lanes.prices.market.gather_each", fail)
     assert take_turn(lane).failed
 
     assert (state(row), local_chain.waiting()) == (("submitted", 0), [row.attempts.get().hash])
@@ -110,7 +110,7 @@ def test_nodes_are_not_read_for_an_attempt_whose_price_cannot_be_raised_yet(
         reads.append(args)
         return gather_each(*args)
 
-    monkeypatch.setattr("transactions.lanes.market.gather_each", read)
+    monkeypatch.setattr("transactions.lanes.prices.market.gather_each", read)
     take_turn(lane)
     assert reads == []
 

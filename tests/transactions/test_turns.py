@@ -23,13 +23,13 @@ from tests.relayers.factories import KEY
 from tests.transactions import factories
 from tests.transactions.hardhat import GWEI, RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
-from transactions import actions
 from transactions.changes import Changes
 from transactions.lanes import broadcasting, leasing, outcomes, signing, turn
 from transactions.lanes.commits import LeaseLost
 from transactions.lanes.drafting import Drafting
 from transactions.lanes.work import BATCH
 from transactions.models import Attempt, Lane, Transaction
+from transactions.requests import actions
 from transactions.settlement.watching import look
 
 pytestmark = pytest.mark.django_db

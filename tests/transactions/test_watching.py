@@ -18,7 +18,8 @@ from tests.transactions.lying_node import lying_node
 from tests.transactions.settled import add_attempt, broadcast, lane, look, sent, short_depths, statuses
 from transactions.lanes import gate
 from transactions.models import Attempt, Hold, Lane, Status, Transaction
-from transactions.settlement import holds, identifying, unsettled, watching
+from transactions.settlement import unsettled, watching
+from transactions.settlement.nonces import holds, nonce_owner
 from transactions.settlement.reading import ChainView, NodeReader
 
 __all__ = ["short_depths"]
@@ -218,7 +219,7 @@ def test_a_search_that_fails_holds_up_no_other_lane(local_chain: LocalChain, mon
         searched.append(lane.pk)
         raise NodesUnreachable("the node timed out")
 
-    monkeypatch.setattr(identifying, "identify", fail)
+    monkeypatch.setattr(nonce_owner, "identify", fail)
     assert look(account).changed == {account.pk}
     assert look(account).head_number == 5
     assert searched == [account.pk]

@@ -20,10 +20,10 @@ from tests.transactions.lane_values import ADDRESS, found, network
 from tests.transactions.lies import raise_tips
 from tests.transactions.lying_node import lying_node
 from tests.transactions.single_turns import take_turn
-from transactions import actions
 from transactions.lanes import leasing
-from transactions.lanes.market import gather_values, market_readings, read_market
+from transactions.lanes.prices.market import gather_values, market_readings, read_market
 from transactions.models import Lane
+from transactions.requests import actions
 
 # Up to 10 gwei are believed at once, and 100 at most.
 NETWORK = network("hardhat", max_priority_fee=100 * GWEI)
@@ -105,7 +105,7 @@ def test_prices_of_requests_bumps_and_no_ops_are_bounded(
     local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All within the same minute.
-    monkeypatch.setattr("transactions.lanes.market.time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr("transactions.lanes.prices.market.time", SimpleNamespace(monotonic=lambda: 0.0))
     local_chain.set_next_base_fee(GWEI)
     local_chain.mine()
     with lying_node(local_chain.url) as node:

@@ -17,10 +17,11 @@ from tests.relayers import factories as relayers
 from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY
 from tests.transactions import factories
 from tests.transactions.test_commits import in_flight, send
-from transactions import actions, restores, witness
 from transactions.lanes import leasing, work
 from transactions.lanes.commits import NewAttempt, Result, commit
 from transactions.models import Lane, Status
+from transactions.requests import actions
+from transactions.settlement.nonces import restores, witness
 
 pytestmark = pytest.mark.django_db
 

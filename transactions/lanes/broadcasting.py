@@ -10,8 +10,8 @@ from chain.networks import Mempool, Network
 from chain.nodes.failover import Node
 from transactions.lanes import gate
 from transactions.models import Attempt
-from transactions.routing import Route
-from transactions.steps import step
+from transactions.records.crash_points import step
+from transactions.records.routing import Route
 
 
 @dataclass(frozen=True)

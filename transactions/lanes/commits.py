@@ -16,16 +16,16 @@ from relayer_service.storage.compiled import compiled
 from relayer_service.storage.databases import require_durability
 from relayer_service.storage.inserting import insert_rows
 from relayer_service.storage.updating import update_each
-from transactions import metrics, witness
+from transactions import metrics
 from transactions.changes import Changes, lock_rows
 from transactions.events import TRANSACTION_REPLACED
-from transactions.lanes.planning import Closing, Wait
+from transactions.lanes.prices.planning import Closing, Wait
 from transactions.lanes.signing import Signed
+from transactions.limits.budgets import Budget
 from transactions.models import NOOPS, Attempt, Lane, Status, Transaction, amount_text
-from transactions.settlement import holds
-from transactions.spending.budgets import Budget
-from transactions.states import Cause
-from transactions.steps import step
+from transactions.records.crash_points import step
+from transactions.records.states import Cause
+from transactions.settlement.nonces import holds, witness
 
 # What a requested action that is no no-op is done with.
 DONE_BY: dict[str, Attempt.Purpose] = {

@@ -10,15 +10,16 @@ from typing import Any
 from chain.errors import ChainFault
 from chain.transactions import Draft, Prices
 from chain.units import coins
-from transactions import metrics, routing
-from transactions.lanes import monitoring, planning, pricing
+from transactions import metrics
 from transactions.lanes.commits import Result
-from transactions.lanes.planning import MissingFunds, Send, Wait
-from transactions.lanes.readings import PENDING
+from transactions.lanes.prices import monitoring, planning, pricing
+from transactions.lanes.prices.planning import MissingFunds, Send, Wait
+from transactions.lanes.prices.readings import PENDING
 from transactions.lanes.work import Work
+from transactions.limits.budgets import GasBudget
 from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transaction
+from transactions.records import routing
 from transactions.settlement import chains
-from transactions.spending.budgets import GasBudget
 
 NOT_REPLACED = "It is not replaced yet: {}"
 

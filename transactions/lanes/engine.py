@@ -17,7 +17,7 @@ from relayers.models import Relayer
 from transactions.lanes import leasing
 from transactions.lanes.runners import LaneRunner, WatchKey, WatchRunner
 from transactions.lanes.threads import WorkerThreads
-from transactions.networks import network_of
+from transactions.records.networks import network_of
 
 logger = logging.getLogger(__name__)
 logger.addFilter(OutageFilter())

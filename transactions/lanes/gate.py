@@ -17,8 +17,8 @@ from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.compiled import compiled
 from relayer_service.storage.databases import release_connection
 from transactions.models import FINAL, IN_FLIGHT, NOOPS, Attempt, Hold, Lane, Transaction
-from transactions.routing import REBROADCAST_BLOCKS as PRIVATE_REBROADCAST_BLOCKS
-from transactions.routing import Route, choose, head_block
+from transactions.records.routing import REBROADCAST_BLOCKS as PRIVATE_REBROADCAST_BLOCKS
+from transactions.records.routing import Route, choose, head_block
 
 REBROADCAST_BLOCKS = 3
 # Final rows that are broadcast together: a node that reports too low a count must not have all of them read.

@@ -13,8 +13,8 @@ from django.db.models.functions import Coalesce
 
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.compiled import compiled
-from transactions import restores
 from transactions.models import IS_OPEN, IS_PENDING, Lane, Transaction, Waiting, amount_text
+from transactions.settlement.nonces import restores
 from transactions.settlement.unsettled import has_unsettled_rows
 
 # Lanes that one worker holds: each has rows in memory, and all share its threads.

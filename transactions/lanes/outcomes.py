@@ -13,8 +13,8 @@ from transactions import metrics
 from transactions.changes import Changes, attach_attempts, lock_by_key
 from transactions.lanes.broadcasting import Sent
 from transactions.models import IN_FLIGHT, NOOPS, Attempt, Lane, Status, Transaction, amount_text
-from transactions.states import Cause
-from transactions.steps import step
+from transactions.records.crash_points import step
+from transactions.records.states import Cause
 
 OUTCOME_COLUMNS = (
     "outcome", "error", "last_broadcast_at", "broadcast_block", "minimum_price_text", "broadcasts",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from transactions import routing
 from transactions.lanes.drafting import is_expiring
-from transactions.lanes.monitoring import is_review_due
-from transactions.lanes.planning import Closing, Wait
+from transactions.lanes.prices.monitoring import is_review_due
+from transactions.lanes.prices.planning import Closing, Wait
 from transactions.lanes.work import Work, load_attempts, load_budget
 from transactions.models import Transaction
-from transactions.settlement import adoption, holds
-from transactions.states import Cause
+from transactions.records import routing
+from transactions.records.states import Cause
+from transactions.settlement.nonces import adoption, holds
 
 # Raising the price of one nonce moves those behind it too: only the lowest are reviewed.
 REVIEWED = 3

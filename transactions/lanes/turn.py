@@ -18,22 +18,23 @@ from relayers.models import Relayer
 from relayers.tasks import check_soon
 from signers.backends.base import SignerError
 from signers.signing import is_local
-from transactions import routing
-from transactions.lanes import gate, leasing, planning, selecting
+from transactions.lanes import gate, leasing, selecting
 from transactions.lanes.broadcasting import Sent, broadcast
 from transactions.lanes.commits import LeaseLost, NewAttempt, Result, commit
 from transactions.lanes.drafting import Drafting, Unsigned
 from transactions.lanes.outcomes import write_broadcasts
-from transactions.lanes.readings import gather_with_account, genesis_reading
+from transactions.lanes.prices import planning
+from transactions.lanes.prices.costs import settled_costs
+from transactions.lanes.prices.readings import gather_with_account, genesis_reading
+from transactions.lanes.prices.simulation import noop_readings
 from transactions.lanes.signing import Signed, sign
-from transactions.lanes.simulation import noop_readings
 from transactions.lanes.threads import Threads
 from transactions.lanes.work import BATCH, Work, load
 from transactions.models import Attempt, Hold, Lane, Transaction, Waiting, amount_text
-from transactions.reserves import settled_costs
-from transactions.routing import UNREADABLE_NODES, Route
+from transactions.records import routing
+from transactions.records.crash_points import step
+from transactions.records.routing import UNREADABLE_NODES, Route
 from transactions.settlement import chains, watching
-from transactions.steps import step
 
 # Between turns of a lane with nonces in flight: about a block.
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 12.0

@@ -15,12 +15,12 @@ from chain.nodes.failover import Node
 from relayer_service.storage.clock import DatabaseNow, note_time
 from relayer_service.storage.compiled import compiled
 from relayers.models import Relayer
-from transactions import restores
 from transactions.lanes import gate
+from transactions.lanes.prices.costs import in_flight_costs
+from transactions.limits.budgets import Budget
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Transaction
-from transactions.networks import network_of
-from transactions.reserves import in_flight_costs
-from transactions.spending.budgets import Budget
+from transactions.records.networks import network_of
+from transactions.settlement.nonces import restores
 
 # The maximum number of transactions that get a nonce in one turn.
 BATCH = 16

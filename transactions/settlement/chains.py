@@ -16,7 +16,7 @@ from chain.nodes.failover import Node
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.ttl_cache import TTLCache
 from transactions.models import ChainWatch, Hold, Lane
-from transactions.settlement import epochs, holds
+from transactions.settlement.nonces import epochs, holds
 from transactions.settlement.reading import ChainView
 
 logger = logging.getLogger(__name__)

@@ -22,11 +22,11 @@ from relayer_service.storage.databases import release_connection
 from relayer_service.storage.encryption import DecryptionError
 from relayer_service.storage.updating import update_each
 from transactions.changes import locking_rows
+from transactions.limits.status_changes import settle
 from transactions.models import UNCORROBORATED, Charge, Transaction
-from transactions.networks import network_of
+from transactions.records.networks import network_of
 from transactions.settlement.reading import RECEIPTS_IN_BATCH, ChainView, NodeReader, Receipt, readers
 from transactions.settlement.searching import UsedNonce
-from transactions.spending.settling import settle
 
 # For as long as a charge counts.
 CHARGED_TIME = timedelta(hours=25)

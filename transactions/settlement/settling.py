@@ -10,9 +10,9 @@ from chain.networks import Network
 from chain.nodes.plausibility import at_most
 from relayer_service.net.addresses import mask
 from transactions.models import FINAL, IN_FLIGHT, NOOPS, Attempt, Hold, Lane, Status, Transaction
-from transactions.reasons import too_late
+from transactions.records.reasons import too_late
+from transactions.records.states import Cause
 from transactions.settlement.reading import ChainView, Counts, Receipt
-from transactions.states import Cause
 
 REVERTED = "The transaction was executed and reverted."
 REORGED = "A reorg removed its block. It is broadcast again."

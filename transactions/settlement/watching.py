@@ -22,12 +22,13 @@ from relayer_service.storage.databases import release_connection
 from relayer_service.storage.updating import update_each
 from transactions.changes import attach_attempts
 from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Attempt, ChainWatch, Hold, Lane, Status, Transaction
-from transactions.networks import network_of
-from transactions.settlement import accounts, chains, final_counts, holds, identifying, second_node, settling, writing
-from transactions.settlement.identity import database_identity
+from transactions.records.crash_points import step
+from transactions.records.networks import network_of
+from transactions.settlement import chains, final_counts, second_node, settling, writing
+from transactions.settlement.nonces import accounts, holds, nonce_owner
+from transactions.settlement.nonces.database_identity import database_identity
 from transactions.settlement.reading import ChainView, Counts, NodeReader, Question, readers
 from transactions.settlement.settling import Consumed, Finished, Mined, Verdict, Watched
-from transactions.steps import step
 
 logger = logging.getLogger(__name__)
 logger.addFilter(RepeatedWarnings())
@@ -90,7 +91,7 @@ def look(lanes: Sequence[Lane]) -> PollResult:
     chains.store(watch, view, question.highest_head, network)
     for lane in unexplained:
         try:
-            if identifying.identify(reader, lane, view):
+            if nonce_owner.identify(reader, lane, view):
                 found.changed.add(lane.pk)
                 found.advanced.discard(lane.pk)
         except ChainFault as fault:

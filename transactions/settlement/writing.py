@@ -10,6 +10,8 @@ from transactions import metrics
 from transactions.changes import Changes, lock_rows
 from transactions.events import TRANSACTION_CONTRADICTED, TRANSACTION_REORGED
 from transactions.models import Attempt, Lane, Transaction
+from transactions.records.signed_payloads import is_superseded, signed_payload
+from transactions.records.states import Cause, InvalidTransition
 from transactions.settlement.settling import (
     NO_RECEIPT,
     REORGED,
@@ -22,8 +24,6 @@ from transactions.settlement.settling import (
     Verdict,
     receipt_columns,
 )
-from transactions.signed_payloads import is_superseded, signed_payload
-from transactions.states import Cause, InvalidTransition
 
 logger = logging.getLogger(__name__)
 

@@ -20,15 +20,15 @@ from relayers.models import Relayer
 from relayers.models.top_ups import TopUpAmounts, funding_fault
 from relayers.tasks import check_soon
 from transactions import metrics
-from transactions.accepting import Request, accept
+from transactions.lanes.prices.costs import in_flight_costs, settled_costs
+from transactions.limits import refusals
+from transactions.limits.holders import SpendingRefused
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, Lane, TopUp, Transaction
-from transactions.reserves import in_flight_costs, settled_costs
-from transactions.spending import refusals
-from transactions.spending.holders import SpendingRefused
-from transactions.steps import step
-from transactions.topups import rules
+from transactions.records.crash_points import step
+from transactions.requests.accepting import Request, accept
+from transactions.topups import decisions
+from transactions.topups.decisions import BalanceReading
 from transactions.topups.quoting import Quote
-from transactions.topups.rules import BalanceReading
 
 logger = logging.getLogger(__name__)
 
@@ -79,12 +79,12 @@ def _decide(decision: Decision) -> bool:
     if relayer is None or relayer.address != reading.address or not reading.is_fresh:
         return False
     last = _last_sent(relayer)
-    if not rules.supersedes(reading, last):
+    if not decisions.supersedes(reading, last):
         return False
     if last is not None and last.state == State.OPEN:
         _close(last, relayer, now)
     amounts = relayer.top_up
-    amount = rules.missing(amounts, reading.balance) if amounts is not None else 0
+    amount = decisions.missing(amounts, reading.balance) if amounts is not None else 0
     if amounts is None or not amount or relayer.paused or relayer.health.system_disabled:
         # One that is paused or disabled sends nothing, and needs no coins.
         _resolve(relayer)
@@ -120,9 +120,9 @@ def _last_sent(relayer: Relayer) -> TopUp | None:
 def _close(top_up: TopUp, relayer: Relayer, now: datetime) -> None:
     row = top_up.transaction
     assert row is not None
-    if reason := rules.failure(row, relayer.address, top_up.amount, networks().get(relayer.network)):
+    if reason := decisions.failure(row, relayer.address, top_up.amount, networks().get(relayer.network)):
         top_up.state, top_up.failures = State.FAILED, top_up.failures + 1
-        top_up.due_at, top_up.reason = now + rules.backoff(top_up.failures), reason
+        top_up.due_at, top_up.reason = now + decisions.backoff(top_up.failures), reason
     else:
         top_up.state = State.SUCCEEDED
     top_up.save(update_fields=["state", "failures", "due_at", "reason"])
@@ -149,14 +149,14 @@ def _obstacle(shortage: Shortage, quote: Quote, now: datetime) -> str:
     if mismatches := address_mismatches([relayer]):
         # Nobody may have the key of its address.
         return mismatches[relayer.pk]
-    day = TopUp.objects.filter(relayer=relayer, created_at__gt=now - rules.DAY)
+    day = TopUp.objects.filter(relayer=relayer, created_at__gt=now - decisions.DAY)
     # What one node alone reports to have failed may have been paid.
     in_doubt = Q(state=State.FAILED, transaction__last_attempt__isnull=False, transaction__corroborated_at=None)
     sent = day.filter(Q(state__in=[State.OPEN, State.SUCCEEDED]) | in_doubt).values_list("amount_text", flat=True)
     return (
-        rules.limit_fault(shortage.amounts, shortage.amount, [*map(int, sent)], network)
+        decisions.limit_fault(shortage.amounts, shortage.amount, [*map(int, sent)], network)
         or quote.fault
-        or rules.funds_fault(
+        or decisions.funds_fault(
             funding.identifier, quote.cost, quote.balance, reserved(funding, quote.count), funding.policies, network
         )
     )
@@ -201,7 +201,7 @@ def _write(shortage: Shortage, row: Transaction | None, last: TopUp | None, now:
         "balance_text": str(shortage.reading.balance),
         "block": shortage.reading.block,
         "failures": last.failures if last is not None and last.state == State.FAILED else 0,
-        "due_at": now + timedelta(seconds=rules.BLOCKED_SECONDS) if row is None else None,
+        "due_at": now + timedelta(seconds=decisions.BLOCKED_SECONDS) if row is None else None,
         **reasons,
     }
     if row is not None:

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from chain.errors import ChainFault
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
-from transactions.lanes import planning
-from transactions.lanes.planning import Account, Send
-from transactions.lanes.readings import gather_with_account
+from transactions.lanes.prices import planning
+from transactions.lanes.prices.planning import Account, Send
+from transactions.lanes.prices.readings import gather_with_account
 from transactions.models import Transaction
-from transactions.networks import network_of
-from transactions.routing import UNREADABLE_NODES
+from transactions.records.networks import network_of
+from transactions.records.routing import UNREADABLE_NODES
 
 # Of a transaction that is only planned here.
 NO_KEY = 0

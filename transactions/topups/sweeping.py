@@ -25,11 +25,11 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers.health.checking import batches
 from relayers.models import Relayer
 from transactions.models import FINAL, TopUp, Waiting
-from transactions.steps import step
-from transactions.topups import opening, rules
+from transactions.records.crash_points import step
+from transactions.topups import decisions, opening
+from transactions.topups.decisions import BalanceReading
 from transactions.topups.opening import Decision
 from transactions.topups.quoting import quote
-from transactions.topups.rules import BalanceReading
 
 logger = logging.getLogger(__name__)
 logger.addFilter(OutageFilter())
@@ -80,7 +80,7 @@ def follow() -> None:
     now = database_now()
     for top_up in rows.select_related("transaction__lane__watch"):
         assert top_up.transaction is not None
-        block = rules.settled_block(top_up, top_up.transaction, top_up.transaction.lane, now)
+        block = decisions.settled_block(top_up, top_up.transaction, top_up.transaction.lane, now)
         if block is not None and (top_up.final_block is None or is_above(top_up.final_block, block)):
             TopUp.objects.filter(pk=top_up.pk, final_block=top_up.final_block).update(final_block=block)
             step("top_up_settled")
@@ -126,7 +126,7 @@ def read(relayers: Sequence[Relayer]) -> list[tuple[Relayer, BalanceReading]]:
 def prepare(relayer: Relayer, reading: BalanceReading, now: datetime) -> Decision:
     """Add what the top-up can cost, if there is one. Without a query, as it is called in threads."""
     amounts, funding = relayer.top_up, relayer.funding_relayer
-    amount = rules.missing(amounts, reading.balance) if amounts is not None else 0
+    amount = decisions.missing(amounts, reading.balance) if amounts is not None else 0
     if not amount or funding is None:
         return Decision(relayer.pk, reading)
     return Decision(relayer.pk, reading, funding.pk, quote(funding, relayer.address, amount, now))

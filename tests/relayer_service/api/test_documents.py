@@ -19,7 +19,7 @@ from signers.signing import backend_for
 from tests.api import Api
 from tests.check_schema import DOCUMENTS
 from tests.servers import PROJECT
-from transactions.representation import TransactionData
+from transactions.records.representation import TransactionData
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT.*Z")
 VENDORS = re.compile(r"vault|aws|amazon|google|gserviceaccount|turnkey|coinbase|hashicorp", re.IGNORECASE)

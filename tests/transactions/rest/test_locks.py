@@ -15,8 +15,8 @@ from tests.contract import bodies
 from tests.relayers import factories
 from tests.transactions import factories as lanes
 from tests.transactions.rest.requests import PATH, TRANSFER
-from transactions.lane_locks import claim_lane
 from transactions.models import Lane, Transaction
+from transactions.requests.lane_locks import claim_lane
 
 
 @pytest.mark.django_db

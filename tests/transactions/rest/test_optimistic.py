@@ -16,9 +16,9 @@ from tests.relayers import factories
 from tests.transactions import factories as lanes
 from tests.transactions.limits import policy
 from tests.transactions.rest.requests import PATH, TRANSFER
-from transactions import optimistic
+from transactions.limits.windows import hour_of
 from transactions.models import Charge, Lane, Transaction
-from transactions.spending.windows import hour_of
+from transactions.requests import optimistic
 
 
 def change_after_reading(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:

@@ -17,9 +17,10 @@ from tests.transactions import factories as lanes
 from tests.transactions.rest.requests import PATH, TRANSFER
 from tokens.models import AccessToken
 from tokens.writes import issue, rotate
-from transactions import accepting, optimistic, queues
 from transactions.models import Lane, Transaction
-from transactions.queues import Queue
+from transactions.records import queues
+from transactions.records.queues import Queue
+from transactions.requests import accepting, optimistic
 
 pytestmark = pytest.mark.django_db
 

@@ -16,8 +16,8 @@ from tests.relayers import factories
 from tests.transactions import factories as lanes
 from tests.transactions.plans import nodes, page_statement, walks_the_primary_key
 from tests.transactions.rest.requests import PATH, RECEIVER
-from transactions import reasons
 from transactions.models import Lane, Status, Transaction
+from transactions.records import reasons
 
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 CREATED = {"created_at": AT}

@@ -23,7 +23,7 @@ from transactions.lanes import leasing
 from transactions.lanes.commits import NewAttempt, Result, commit
 from transactions.lanes.signing import Signed
 from transactions.models import Attempt, Lane, Status, Transaction
-from transactions.states import Cause
+from transactions.records.states import Cause
 
 pytestmark = pytest.mark.django_db
 

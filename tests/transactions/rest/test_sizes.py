@@ -17,8 +17,8 @@ from tests.transactions import factories as lanes
 from tests.transactions.hardhat import LocalChain, signed
 from tests.transactions.lane_values import network as network_with
 from tests.transactions.rest.requests import PATH, RECEIVER, TRANSFER
-from transactions.lanes.payloads import unsigned
 from transactions.models import Transaction
+from transactions.records.payloads import unsigned
 
 # Beside 1 byte of value and the receiver, with the chain IDs of these networks.
 OVERHEAD = {"sepolia": 187, "arbitrum-one": 186, "hardhat": 186}

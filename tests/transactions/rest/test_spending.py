@@ -27,9 +27,9 @@ from tests.transactions.limits import let_hours_pass, limit_relayer, policy, use
 from tests.transactions.rest.requests import PATH, RECEIVER, TRANSFER
 from tokens.models import AccessToken, verified_tokens
 from tokens.writes import AccessTokenWrite, issue, rotate
+from transactions.limits.status_changes import settle
+from transactions.limits.windows import hour_of
 from transactions.models import Charge, Transaction
-from transactions.spending.settling import settle
-from transactions.spending.windows import hour_of
 
 OTHER = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
 TOKEN = "0x5FbDB2315678afecb367f032d93F642f64180aa3"  # a contract

@@ -27,9 +27,9 @@ from tests.relayers.factories import KEY
 from tests.transactions.engines import Engine, Killed, at_step, end_lease, kill
 from tests.transactions.hardhat import signed
 from tests.transactions.memory_chain import GWEI, URL, MemoryChain, Signed
-from transactions import accepting, actions
 from transactions.models import OPEN, StatusChange, Transaction
-from transactions.states import TRANSITIONS
+from transactions.records.states import TRANSITIONS
+from transactions.requests import accepting, actions
 
 # Reorgs have fewer blocks: deeper ones contradict what is final.
 CONFIRMATIONS, FINALITY, REORG = 3, 4, 2

@@ -10,11 +10,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chain.errors import NodesUnreachable
 from relayer_service.storage.encryption import DecryptionError
-from transactions import invariants
-from transactions.chosen_lanes import add_relayer_option, chosen_lanes
-from transactions.invariants import CheckedLane
 from transactions.models import Lane
-from transactions.spending.checking import limit_violations
+from transactions.repair import invariants
+from transactions.repair.invariants import CheckedLane
+from transactions.repair.lane_selection import add_relayer_option, chosen_lanes
+from transactions.repair.limit_checks import limit_violations
 
 VIOLATED, UNREADABLE = 1, 2
 

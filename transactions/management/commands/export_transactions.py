@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from transactions.chosen_lanes import add_relayer_option, chosen_lanes
-from transactions.exports import transaction_lines
+from transactions.console.exports import transaction_lines
 from transactions.models import IS_IN_STATUS, Status, Transaction
+from transactions.repair.lane_selection import add_relayer_option, chosen_lanes
 
 
 class Command(BaseCommand):

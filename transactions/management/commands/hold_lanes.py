@@ -6,9 +6,9 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.storage.selections import Selection
-from transactions.chosen_lanes import add_relayer_option, chosen_lanes
-from transactions.holding import hold_lanes
-from transactions.settlement.holds import hold_for_lost_commits
+from transactions.repair.holding import hold_lanes
+from transactions.repair.lane_selection import add_relayer_option, chosen_lanes
+from transactions.settlement.nonces.holds import hold_for_lost_commits
 
 RESTORED = "The database was restored from a backup."
 

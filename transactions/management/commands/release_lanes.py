@@ -11,11 +11,12 @@ from django.db import transaction
 from chain.networks import networks
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.background.tasks import push
-from transactions.chosen_lanes import add_relayer_option, chosen_lanes
-from transactions.holding import RISKS, release_lane
 from transactions.lanes.wake import wake_lane
 from transactions.models import Hold, Lane
-from transactions.settlement import chains, epochs
+from transactions.repair.holding import RISKS, release_lane
+from transactions.repair.lane_selection import add_relayer_option, chosen_lanes
+from transactions.settlement import chains
+from transactions.settlement.nonces import epochs
 
 RELEASED = "Released by the command release_lanes."
 LOCAL_ONLY = (

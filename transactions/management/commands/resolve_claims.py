@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from relayer_service.audit.actors import ActorKind, acting_as
-from transactions.claims import send_request, waiting_requests
-from transactions.settlement import adoption
+from transactions.repair.duplicates import send_request, waiting_requests
+from transactions.settlement.nonces import adoption
 
 DECIDED = "Decided with the command resolve_claims."
 

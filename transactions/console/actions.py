@@ -1,0 +1,149 @@
+"""Actions of a transaction's page: cancel it, raise its price, broadcast it again. Only its lane signs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin.utils import unquote
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from rest_framework.exceptions import APIException
+from unfold.decorators import action
+
+from chain.units import coins
+from relayer_service.admin import confirmation
+from relayer_service.admin.confirmation import PendingAction, ReasonForm
+from transactions.console import formatting
+from transactions.console.duplicates import LINK, ClaimAdmin
+from transactions.console.lanes import origin_page
+from transactions.models import Transaction
+from transactions.requests import actions
+from transactions.requests.possible_actions import maximum_cost, refusal
+from transactions.requests.replacement_prices import staff_price
+
+
+@dataclass(frozen=True)
+class PageAction:
+    """An action of `actions` as staff choose it: its name there, its texts, and the function that requests it."""
+
+    name: str
+    button: str
+    title: str
+    effect: str
+    done: str
+    request: Callable[..., Transaction]
+
+
+CANCEL = PageAction(
+    "cancel",
+    "Cancel",
+    "Cancel transaction",
+    "Without a nonce, it is canceled at once. In flight, a no-op with its nonce and a higher price is sent: whichever "
+    "of the two is mined first counts, so it may still be executed.",
+    "The cancellation is requested.",
+    lambda row, **who: actions.cancel(row.pk, **who),
+)
+SPEED_UP = PageAction(
+    "speed_up",
+    "Speed up",
+    "Speed up transaction",
+    "The same transaction is signed with a higher price, and broadcast: that of the next speed, or the market price "
+    "if its client set the price. It is executed at most once.",
+    "The higher price is requested.",
+    lambda row, **who: actions.speed_up(row.pk, staff_price(row), **who),
+)
+RESEND = PageAction(
+    "resend",
+    "Resend",
+    "Resend transaction",
+    "Its signed bytes are broadcast again now. Nothing is signed, and it is executed at most once.",
+    "It is broadcast again.",
+    lambda row, **who: actions.resend(row.pk, **who),
+)
+PAGE_ACTIONS = {each.button: each for each in (CANCEL, SPEED_UP, RESEND)}
+UNKNOWN_COST = "What it can cost is unknown until it is priced."
+
+
+class RequestedActionAdmin(ClaimAdmin):
+    """A page with the actions that are possible now."""
+
+    actions_detail = [*ClaimAdmin.actions_detail, "speed_up", "resend", "cancel"]
+
+    def has_request_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return bool(request.user.has_perm("transactions.change_transaction"))
+
+    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
+        offered: list[Any] = super().get_actions_detail(request, object_id)
+        row = self.get_object(request, unquote(object_id)) if offered else None
+        # A request that may repeat what is on the chain waits for that decision.
+        has_claim = any(item.description == LINK for item in offered)
+        return [item for item in offered if row and not self._is_useless(row, item.description, has_claim)]
+
+    def _is_useless(self, row: Transaction, button: str, has_claim: bool) -> bool:
+        return button in PAGE_ACTIONS and (has_claim or bool(refusal(row, PAGE_ACTIONS[button].name)))
+
+    @action(description=CANCEL.button, icon="block", permissions=["request"])
+    def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._ask_or_request(request, object_id, CANCEL)
+
+    @action(description=SPEED_UP.button, icon="speed", permissions=["request"])
+    def speed_up(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._ask_or_request(request, object_id, SPEED_UP)
+
+    @action(description=RESEND.button, icon="replay", permissions=["request"])
+    def resend(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._ask_or_request(request, object_id, RESEND)
+
+    def _ask_or_request(self, request: HttpRequest, object_id: str, chosen: PageAction) -> HttpResponse:
+        row: Transaction = self.get_object_or_404(request, object_id)
+        page = origin_page(request, row.lane, reverse("admin:transactions_transaction_change", args=[row.pk]))
+        pending = PendingAction.on_page(request, row.pk, page)
+        if text := refusal(row, chosen.name):
+            self._refuse(request, chosen, text)
+            return pending.leave()
+        form = ReasonForm(request.POST if pending.is_confirmed else None, required=False)
+        if pending.is_confirmed and form.is_valid():
+            try:
+                chosen.request(row, by=request.user.get_username(), reason=form.cleaned_data["reason"])
+            except APIException as error:
+                # It changed after it was read, or a policy does not allow the new price.
+                self._refuse(request, chosen, "; ".join(texts_of(error.detail)))
+            else:
+                self.message_user(request, chosen.done, messages.SUCCESS)
+            return pending.leave()
+        columns = {"Nonce": shown_nonce, "Value": formatting.value}
+        table = pending.first(self.get_queryset(request), columns)
+        texts = [chosen.effect, cost_text(row, chosen)]
+        return confirmation.ask(request, self, pending, chosen.title, texts, table, form)
+
+    def _refuse(self, request: HttpRequest, chosen: PageAction, text: str) -> None:
+        self.message_user(request, f"{chosen.button} is not possible. {text}", messages.WARNING)
+
+
+def texts_of(detail: Any) -> Iterator[str]:
+    """Yield the texts of an API error, which may be grouped by field."""
+    if isinstance(detail, dict):
+        detail = [*detail.values()]
+    if isinstance(detail, list):
+        for each in detail:
+            yield from texts_of(each)
+    else:
+        yield str(detail)
+
+
+def shown_nonce(row: Transaction) -> str:
+    return "none" if row.nonce is None else str(row.nonce)
+
+
+def cost_text(row: Transaction, chosen: PageAction) -> str:
+    """Return what an action can cost at most."""
+    cost = maximum_cost(row, chosen.name)
+    if cost is None:
+        return UNKNOWN_COST
+    if not cost:
+        return "It costs nothing."
+    shown = coins(cost, formatting.network_of(row.relayer, row.lane))
+    return f"The transaction, or the no-op that replaces it, can cost at most {shown}, including its value."

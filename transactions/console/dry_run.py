@@ -1,0 +1,75 @@
+"""What staff see of a dry run: each rule with its verdict, and what the transaction would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from chain.networks import Network
+from chain.units import coins
+from relayer_service.admin.dashboard import label
+from relayer_service.background.shares import Busy
+from relayers.models import Relayer
+from transactions.lanes.prices.pricing import gwei
+from transactions.limits.holders import GAS
+from transactions.requests.dry_run import Check, DryRun, Estimate, LimitCheck, check
+
+BUSY = "Too many requests wait for nodes now. Try again."
+CHECK_HEADERS = ["Rule", "Source", "Verdict", "Why"]
+LIMIT_HEADERS = ["Limit", "Source", "Verdict", "Amount", "Used in 24 hours", "Left", "Maximum"]
+SOURCES = {"state": "relayer", "policies": "relayer and network", "queue": "relayer", "token": "token"}
+
+
+def outcome(relayer: Relayer, values: dict[str, Any], network: Network | None) -> dict[str, Any]:
+    try:
+        found: DryRun = check(relayer, values)
+    except Busy:
+        return {"fault": BUSY}
+    return {
+        "verdict": verdict(found.allowed),
+        "checks": {"headers": CHECK_HEADERS, "rows": [check_row(each) for each in found.checks]},
+        "limits": {"headers": LIMIT_HEADERS, "rows": [limit_row(each, network) for each in found.limits]},
+        "facts": facts(found.estimate, network),
+        "reason": found.estimate.reason,
+        "refusals": [*refusals(found)],
+    }
+
+
+def refusals(found: DryRun) -> Iterator[str]:
+    """Yield why a transaction would be refused now."""
+    yield from (each.text for each in found.checks if not each.allowed)
+    exceeded = (each for each in found.limits if not each.allowed and each.name != GAS)
+    yield from (f"The limit {each.rule} of the {each.source} is reached." for each in exceeded)
+
+
+def verdict(allowed: bool) -> str:
+    return label("allowed", "success") if allowed else label("refused", "danger")
+
+
+def check_row(each: Check) -> list[str]:
+    return [each.rule, SOURCES.get(each.source, each.source), verdict(each.allowed), each.text]
+
+
+def limit_row(each: LimitCheck, network: Network | None) -> list[str]:
+    is_of_token = each.name.startswith("token:")
+
+    def shown(number: int | None) -> str:
+        if number is None:
+            return "unknown"
+        return f"{number:,}" if is_of_token else coins(number, network)
+
+    waits = each.name == GAS and not each.allowed
+    judged = label("would wait", "warning") if waits else verdict(each.allowed)
+    rule = f"{each.rule} {each.name.removeprefix('token:')}" if is_of_token else each.rule
+    return [rule, each.source, judged, *map(shown, (each.amount, each.used, each.left, each.maximum))]
+
+
+def facts(estimate: Estimate, network: Network | None) -> dict[str, str]:
+    if estimate.gas_limit is None:
+        return {}
+    price = estimate.gas_price if estimate.gas_price is not None else estimate.max_fee
+    return {
+        "Gas limit": f"{estimate.gas_limit:,}",
+        "Maximum gas price": gwei(price or 0),
+        "Maximum gas cost": coins(estimate.max_gas_cost or 0, network),
+    }

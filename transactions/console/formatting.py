@@ -1,0 +1,153 @@
+"""Statuses, amounts, hashes and the state of lanes, as the admin shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from django.utils.dateparse import parse_datetime
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from chain.networks import Network, network_by_chain_id, networks
+from chain.units import coins
+from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import to_the_minute
+from relayers.console.formatting import amount
+from relayers.models import Relayer
+from transactions.lanes.prices.pricing import gwei
+from transactions.models import Attempt, Hold, Lane, Status, Transaction, Waiting
+
+# In wei: smaller values are shown in wei.
+SMALL_VALUE = 10**9
+# Characters of data that are shown; the rest can be expanded.
+DATA_SHOWN = 74
+LONG_DATA = """
+    <details class="long-data">
+        <summary><code>{}…</code> ({} bytes)</summary>
+        <pre class="plain-text">{}</pre>
+    </details>
+"""
+# A time in a `status_reason`, as programs read it.
+TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z", re.ASCII)
+# Characters of each end of a shortened address.
+ENDS = 6
+VARIANTS: dict[str, str] = {
+    Status.PENDING: "info",
+    Status.SENT: "info",
+    Status.SUBMITTED: "info",
+    Status.MINED: "primary",
+    Status.CONFIRMED: "success",
+    Status.FAILED: "danger",
+    Status.CANCELED: "default",
+    Status.EXPIRED: "warning",
+}
+HELD_TEXTS: dict[str, str] = {
+    Hold.OPERATOR: "held by staff",
+    Hold.LOST_COMMITS: "held: lost commits",
+    Hold.EXTERNAL: "held: used elsewhere",
+    Hold.CHAIN: "held: chain replaced",
+}
+WAITING_TEXTS: dict[str, str] = {
+    Waiting.FUNDS: "waiting for funds",
+    Waiting.SIGNER: "signer fails",
+    Waiting.NODES: "nodes fail",
+}
+
+
+class HoldEntry(NamedTuple):
+    reason: str
+    since: datetime | None
+    details: str
+
+    @property
+    def label(self) -> str:
+        return Hold(self.reason).label if self.reason in Hold else self.reason
+
+
+def readable(reason: str) -> str:
+    """Return a reason with its times as pages show them."""
+    return TIME.sub(lambda found: to_the_minute(datetime.fromisoformat(found[0])), reason)
+
+
+def badge(status: str) -> str:
+    return label(status, VARIANTS[status])
+
+
+def network_of(relayer: Relayer | None, lane: Lane) -> Network | None:
+    """Return the network of the lane's relayer, or else the one with its chain ID."""
+    return (networks().get(relayer.network) if relayer else None) or network_by_chain_id(lane.chain_id)
+
+
+def network_name(relayer: Relayer | None, lane: Lane) -> str:
+    network = network_of(relayer, lane)
+    return network.name if network else relayer.network if relayer else f"chain {lane.chain_id}"
+
+
+def value(row: Transaction) -> str:
+    # A list cuts off the digits of a small part of a coin.
+    network = network_of(row.relayer, row.lane) if row.value >= SMALL_VALUE or not row.value else None
+    return coins(row.value, network)
+
+
+def listed_value(row: Transaction) -> str:
+    return amount(row.value, network_of(row.relayer, row.lane))
+
+
+def price(prices: Attempt | Transaction) -> str:
+    """Return the price of gas that was signed or requested; "-" if it has none."""
+    if prices.gas_price_text:
+        return gwei(int(prices.gas_price_text))
+    if not prices.max_fee_text:
+        return "-"
+    tip = f", priority {gwei(int(prices.max_priority_fee_text))}" if prices.max_priority_fee_text else ""
+    return f"at most {gwei(int(prices.max_fee_text))}{tip}"
+
+
+def explorer_link(network: Network | None, kind: str, value: str) -> str | SafeString:
+    """Return a value, linked to its page in the network's explorer; `kind` is `tx`, `address` or `block`."""
+    code = format_html("<code>{}</code>", value)
+    if not network or not network.explorer:
+        return code
+    url = f"{network.explorer.rstrip('/')}/{kind}/{value}"
+    return format_html('<a class="underline" href="{}" rel="noreferrer">{}</a>', url, code)
+
+
+def hexadecimal(data: bytes | memoryview) -> str | SafeString:
+    """Return bytes in hexadecimal; if they are long, their start, which opens to all of them."""
+    text = f"0x{bytes(data).hex()}"
+    if len(text) <= DATA_SHOWN:
+        return format_html("<code>{}</code>", text) if data else "-"
+    return format_html(LONG_DATA, text[:DATA_SHOWN], f"{len(data):,}", text)
+
+
+def shortened(address: str) -> SafeString:
+    """Return both ends of an address, with all of it as the tooltip."""
+    return format_html('<code title="{}">{}…{}</code>', address, address[:ENDS], address[-ENDS:])
+
+
+def hold_entries(lane: Lane) -> Iterator[HoldEntry]:
+    """Yield the holds of a lane, the oldest first."""
+    for reason, entry in sorted(lane.holds.items(), key=lambda item: (item[1].get("since", ""), item[0])):
+        yield HoldEntry(reason, parse_datetime(str(entry.get("since", ""))), entry.get("details", ""))
+
+
+def lane_badges(lane: Lane) -> str:
+    shown = [label(HELD_TEXTS.get(entry.reason, entry.reason), "danger") for entry in hold_entries(lane)]
+    if lane.waiting:
+        shown.append(label(WAITING_TEXTS.get(lane.waiting, lane.waiting), "warning"))
+    return format_html_join(" ", "{}", ([each] for each in shown or [label("running", "success")]))
+
+
+def lane_reason(lane: Lane) -> str:
+    """Return why a lane assigns no nonces to requests; "" if it does."""
+    parts = [sentence(entry.label, entry.details) for entry in hold_entries(lane)]
+    if lane.waiting:
+        parts.append(sentence(Waiting(lane.waiting).label, lane.waiting_details))
+    return " ".join(parts)
+
+
+def sentence(text: str, details: str) -> str:
+    return f"{text}: {details.rstrip('.')}." if details else f"{text}."

@@ -1,0 +1,274 @@
+"""What the overview shows of lanes and transactions: problems by network, the card, and the step to the first one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.db.models import Min, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.urls import reverse
+
+from chain.networks import networks
+from relayer_service.admin.attention import (
+    MINUTE,
+    UNKNOWN,
+    AttentionSubject,
+    Cause,
+    Example,
+    GroupedRows,
+    counts_of,
+    grouped,
+    number_of,
+    read_groups,
+    read_once,
+)
+from relayer_service.admin.dashboard import Card, alarm, label, link
+from relayer_service.admin.dates import ago
+from relayer_service.admin.getting_started import DEMO, FIRST_ROWS, Demo, Step
+from relayer_service.admin.lists import MAX_LISTED, count_up_to_maximum, counted
+from relayer_service.api.idempotency import body_digest
+from relayer_service.audit.recording import acted, record
+from relayer_service.extensions import is_enabled
+from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.literals import with_literals
+from relayers.models import Relayer
+from transactions.console import formatting
+from transactions.console.filters import HELD, WAITING
+from transactions.console.panels import transactions_url
+from transactions.console.stuck.cells import EXPECTED_BLOCKS, MINIMUM_WAIT
+from transactions.models import (
+    IN_FLIGHT,
+    IS_IN_FLIGHT,
+    IS_IN_STATUS,
+    IS_OPEN,
+    OPEN,
+    Lane,
+    Status,
+    TopUp,
+    Transaction,
+    Waiting,
+)
+from transactions.records.queues import with_oldest_due
+from transactions.records.reasons import status_reason
+from transactions.requests.accepting import Request, accept
+
+NEEDED = ["transactions.view_transaction", "transactions.view_lane"]
+# A lane that has waited for less may go on in its next turn.
+CONDITIONS: dict[str, Q] = {
+    # One that cannot pay for what would end its hold waits for funds.
+    HELD: Q(held_since__isnull=False) & ~Q(waiting=Waiting.FUNDS),
+    **{
+        each: with_literals(~Q(waiting=""))
+        & Q(waiting=each, waiting_since__lt=DatabaseNow() - MINUTE)
+        & (Q(held_since=None) | Q(waiting=Waiting.FUNDS))
+        for each in Waiting
+    },
+}
+SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
+LANES = "lanes."
+LATE, UNSENT, TOP_UPS = "transactions.late", "unsent", "topups"
+# What follows the network.
+TITLES: dict[str, str] = {
+    f"{LANES}{HELD}": "held lanes",
+    f"{LANES}{Waiting.FUNDS}": "lanes that wait for funds",
+    f"{LANES}{Waiting.SIGNER}": "lanes whose signer fails",
+    f"{LANES}{Waiting.NODES}": "lanes whose nodes do not answer",
+    LATE: "transactions that wait longer than expected",
+    UNSENT: "requests that are due and have no nonce",
+    TOP_UPS: "relayers that are not topped up",
+}
+DAY = timedelta(days=1)
+# A sample that costs only its gas.
+VALUE = 0
+FIRST = Transaction.objects.order_by("sequence")
+
+
+def attention(request: HttpRequest) -> AttentionSubject | None:
+    if not may_view(request):
+        return None
+    return AttentionSubject("transactions", [cause(rows) for rows in read_groups(*queries())], examples)
+
+
+def may_view(request: HttpRequest) -> bool:
+    return is_enabled("transactions") and bool(request.user.has_perms(NEEDED))
+
+
+def queries() -> list[Any]:
+    # The relayer of a lane may have been deleted.
+    network = Coalesce("relayer__network", Value(""))
+    # Lanes that are held or wait are reported themselves.
+    overdue = DatabaseNow() - MINUTE
+    enabled = {"relayer__paused": False, "relayer__health__system_disabled": False}
+    unsent = with_oldest_due().filter(oldest_due__lt=overdue, held_since=None, waiting="", **enabled)
+    late = late_rows().filter(lane__held_since=None, lane__waiting="")
+    late = late.exclude(status=Status.PENDING, due_at__lt=overdue, **enabled)
+    top_ups = TopUp.objects.filter(due_at__isnull=False)
+    return [
+        *(
+            grouped(f"{LANES}{name}", Lane.objects.filter(condition), network, SINCE[name], Value(int(name == HELD)))
+            for name, condition in CONDITIONS.items()
+        ),
+        grouped(LATE, late, network, "created_at", newest=UNKNOWN),
+        grouped(UNSENT, unsent, network, "oldest_due", newest=UNKNOWN),
+        grouped(TOP_UPS, top_ups, network, "created_at"),
+    ]
+
+
+def cause(rows: GroupedRows) -> Cause:
+    query = {"network": rows.group} if rows.group else {}
+    if rows.kind == UNSENT:
+        url = transactions_url(None, status=Status.PENDING.value, **query)
+        return rows.cause(f"{rows.group}: {TITLES[UNSENT]}", "relayer", url, "No worker takes them, or too many wait.")
+    if rows.kind == LATE:
+        unit, url = "relayer", transactions_url(None, **query)
+    elif rows.kind == TOP_UPS:
+        unit, url = "relayer", f"{reverse('admin:relayers_relayer_changelist')}?{urlencode(query)}"
+    else:
+        unit, url = "lane", lanes_url(rows.kind.removeprefix(LANES), **query)
+    return rows.cause(f"{rows.group or 'deleted relayers'}: {TITLES[rows.kind]}", unit, url)
+
+
+def numbers() -> dict[str, int]:
+    """Return the number of lanes by problem, and of open transactions by status, which is counted up to a maximum."""
+    lanes = {name: number_of(Lane.objects.filter(condition)) for name, condition in CONDITIONS.items()}
+    rows = [Transaction.objects.filter(IS_IN_STATUS[status]) for status in OPEN]
+    return counts_of(lanes) | dict(zip(map(str, OPEN), count_up_to_maximum(rows), strict=True))
+
+
+def examples(causes: Sequence[Cause]) -> dict[str, Example]:
+    """Return the first lane, transaction or top-up of each cause, with one query per model."""
+    hidden = ("relayer__custom_rpc_urls", "relayer__private_rpc_urls")
+    rows: dict[str, dict[int, Any]] = {
+        LANES: Lane.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, LANES)),
+        LATE: Transaction.objects.select_related("lane__watch", "relayer__health")
+        .defer("data", "revert_data", "relayer__health__balance_hours", *hidden)
+        .in_bulk(firsts(causes, LATE)),
+        TOP_UPS: TopUp.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, TOP_UPS)),
+    }
+    describe: dict[str, Callable[[Any], Example]] = {LANES: lane_example, LATE: late_example, TOP_UPS: top_up_example}
+    return {
+        each.key: describe[kind](found[each.first])
+        for kind, found in rows.items()
+        for each in causes
+        if each.kind.startswith(kind) and each.first in found
+    }
+
+
+def firsts(causes: Sequence[Cause], kind: str) -> list[int]:
+    return [each.first for each in causes if each.first and each.kind.startswith(kind)]
+
+
+def lane_example(lane: Lane) -> Example:
+    return Example(name_of(lane.relayer, lane), lane_url(lane.pk), formatting.lane_reason(lane))
+
+
+def late_example(row: Transaction) -> Example:
+    why = formatting.readable(status_reason(row, row.lane))
+    reason = f"The oldest is {row.status}{f': {why}' if why else '.'}"
+    # The page that says why, and what to do.
+    return Example(name_of(row.relayer, row.lane), lane_url(row.lane_id), reason)
+
+
+def top_up_example(top_up: TopUp) -> Example:
+    page = reverse("admin:relayers_relayer_change", args=[top_up.relayer.pk])
+    return Example(f"{top_up.relayer.name} ({top_up.relayer.identifier})", page, top_up.reason)
+
+
+def name_of(relayer: Relayer | None, lane: Lane) -> str:
+    return f"{relayer.name} ({relayer.identifier})" if relayer else str(lane)
+
+
+def lane_url(key: int) -> str:
+    return reverse("admin:transactions_lane_change", args=[key])
+
+
+def lanes_url(state: str, **query: str) -> str:
+    chosen = {"state": state} if state in {HELD, WAITING} else {"state": WAITING, "waiting": state}
+    return f"{reverse('admin:transactions_lane_changelist')}?{urlencode(chosen | query)}"
+
+
+def late_rows() -> QuerySet[Any]:
+    """Return the first transaction of each lane that has waited longer than its network usually takes."""
+    slow: dict[float, list[int]] = defaultdict(list)
+    for network in networks().values():
+        if network.block_seconds * EXPECTED_BLOCKS > MINIMUM_WAIT.total_seconds():
+            slow[network.block_seconds * EXPECTED_BLOCKS].append(network.chain_id)
+    waiting = Transaction.objects.filter(IS_OPEN, status__in=[Status.PENDING, *IN_FLIGHT]).order_by()
+    firsts = waiting.values("lane").annotate(first=Min("pk")).values("first")
+    condition = Q(pk__in=firsts, created_at__lt=DatabaseNow() - MINIMUM_WAIT)
+    for seconds, chains in slow.items():
+        wait = timedelta(seconds=seconds)
+        condition &= ~Q(lane__chain_id__in=chains) | Q(created_at__lt=DatabaseNow() - wait)
+    return Transaction.objects.filter(condition)
+
+
+def card(request: HttpRequest) -> Card | None:
+    """Return the card with open transactions by status, the oldest head of a lane, and lanes that do not send."""
+    if not may_view(request):
+        return None
+    counts = read_once(request, numbers)
+    page = reverse("admin:transactions_transaction_changelist")
+    if not any(counts.values()) and confirmed() == "0":
+        return Card("Transactions", empty="None is open, and none was confirmed in the last day.", url=page)
+    waiting = sum(counts[each] for each in Waiting)
+    rows = [
+        *([link(status.label, transactions_url(None, status=status)), counted(counts[status])] for status in OPEN),
+        [link("Confirmed in the last day", transactions_url(None, status=Status.CONFIRMED)), confirmed()],
+        ["Oldest head of a lane", oldest_head()],
+        [link("Held lanes", lanes_url(HELD)), alarm(counts[HELD])],
+        [link("Waiting lanes", lanes_url(WAITING)), label(f"{waiting:,}", "warning") if waiting else "0"],
+    ]
+    return Card("Transactions", rows, url=page)
+
+
+def confirmed() -> str:
+    rows = Transaction.objects.filter(IS_IN_STATUS[Status.CONFIRMED], finished_at__gte=DatabaseNow() - DAY)
+    count = rows.order_by()[:MAX_LISTED].count()
+    return f"at least {count:,}" if count == MAX_LISTED else f"{count:,}"
+
+
+def oldest_head() -> str:
+    """Return since when the lane that has not moved for the longest waits for its next nonce to be mined."""
+    oldest = Transaction.objects.filter(IS_IN_FLIGHT).aggregate(oldest=Min("lane__head_since"))["oldest"]
+    return ago(oldest) if oldest else "-"
+
+
+def step(request: HttpRequest) -> Step | None:
+    if not is_enabled("transactions"):
+        return None
+    # Among the first rows: there may be a million others.
+    first = FIRST.values("pk")[: FIRST_ROWS + 1]
+    return Step(
+        "transaction",
+        "Send a transaction",
+        "Done once one is confirmed.",
+        ["relayers.view_relayer", "transactions.view_transaction", "transactions.add_transaction"],
+        Transaction.objects.filter(pk__in=first, status=Status.CONFIRMED),
+        try_page,
+        set_up,
+        in_use=FIRST[FIRST_ROWS : FIRST_ROWS + 1],
+    )
+
+
+def try_page() -> str:
+    """Return the page of the newest relayer on which a sample is filled in."""
+    newest = Relayer.objects.order_by("-sequence").values_list("pk", flat=True).first()
+    return reverse("admin:relayers_relayer_try_it", args=[newest]) if newest else ""
+
+
+def set_up(demo: Demo) -> None:
+    relayer, by = demo.rows["Relayer"], demo.user.get_username()
+    values = {"to": relayer.address, "value": VALUE}
+    key = f"getting-started-{DEMO}"
+    accepted = accept(Request(relayer.identifier, values, by, key, body_digest(values)))
+    if not accepted.is_replay:
+        record([acted(accepted.row, f"Sent by {by} as the first transaction of the demo.")])
+    demo.rows["Transaction"] = accepted.row
+    demo.media = admin.site.get_model_admin(Transaction).media
+    demo.progress_url = reverse("admin:transactions_transaction_progress", args=[accepted.row.pk])

@@ -1,0 +1,218 @@
+"""Panels: the progress and attempts of a transaction, the nonces of a lane, and the lane of a relayer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html
+
+from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import ago, ago_titled, exact
+from relayer_service.admin.lists import counted
+from relayer_service.admin.panels import Panel, object_view
+from relayer_service.admin.references import and_more, link
+from relayer_service.extensions import is_enabled
+from relayer_service.storage.clock import database_now
+from relayers.models import Relayer
+from transactions.console import formatting
+from transactions.console.filters import RELAYER
+from transactions.console.lanes import lane_of
+from transactions.console.top_ups import purpose
+from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
+from transactions.records.reasons import positions, status_reason
+
+MAX_CHANGES = 50
+MAX_ATTEMPTS = 50
+MAX_IN_FLIGHT = 50
+ATTEMPT_HEADERS = ["No.", "Purpose", "Hash", "Gas price", "Gas limit", "Broadcasts", "Last outcome", "Accepted"]
+NONCE_HEADERS = ["Nonce", "Transaction", "Status", "Attempts", "Gas price", "Sent"]
+
+
+def transactions_url(relayer: Relayer | None, **query: str) -> str:
+    chosen = {RELAYER: str(relayer.pk)} if relayer else {}
+    return f"{reverse('admin:transactions_transaction_changelist')}?{urlencode(chosen | query)}"
+
+
+class Progress(Panel):
+    """The status of a transaction, why it is not further, and its timeline."""
+
+    template = "admin/transactions/progress_panel.html"
+    views = ["progress"]
+
+    class Media:
+        js = ["relayer_service/jobs.js"]
+
+    @object_view("view", "GET")
+    def progress(self, request: HttpRequest, row: Transaction) -> HttpResponse:
+        """Return the panel alone, for the script that follows a transaction until it is final."""
+        return TemplateResponse(request, "admin/transactions/progress.html", self.context(request, row))
+
+    def context(self, request: HttpRequest, row: Transaction) -> dict[str, Any]:
+        network = formatting.network_of(row.relayer, row.lane)
+        attempt = row.attempt
+        facts = {
+            "Status": formatting.badge(row.status),
+            "Relayer": link(row.relayer) if row.relayer else "deleted",
+            "Network": formatting.network_name(row.relayer, row.lane),
+            "Lane": lane_link(request, row.lane),
+            "Nonce": "none yet" if row.nonce is None else str(row.nonce),
+            "Hash": formatting.explorer_link(network, "tx", attempt.hash) if attempt else "none yet",
+            **purpose(row),
+        }
+        # The template shows the acceptance, with who requested it.
+        later = StatusChange.objects.filter(transaction=row).exclude(from_status="", to_status=Status.PENDING)
+        changes = list(later.order_by("-version")[:MAX_CHANGES])
+        reason = formatting.readable(status_reason(row, row.lane, positions([row]).get(row.pk)))
+        lines, is_over = [*map(timeline_entry, changes)], row.status in FINAL
+        shown = {"facts": facts, "reason": reason, "lines": lines, "row": row, "is_over": is_over}
+        return {"progress": shown, "progress_url": "" if is_over else self.url("progress", row)}
+
+
+def lane_link(request: HttpRequest, lane: Lane) -> str:
+    if not request.user.has_perm("transactions.view_lane"):
+        return lane.address
+    page = reverse("admin:transactions_lane_change", args=[lane.pk])
+    return format_html('<a class="underline" href="{}">{}</a>', page, formatting.shortened(lane.address))
+
+
+def timeline_entry(change: StatusChange) -> dict[str, Any]:
+    # After a reorg, a mined transaction is submitted again.
+    reorged = change.from_status == Status.MINED and change.to_status == Status.SUBMITTED
+    text = str(change.get_to_status_display()) + (" again" if reorged else "")
+    block = f"block {change.block_number:,}" if change.block_number is not None else ""
+    return {"at": change.at, "change": text, "details": ", ".join(filter(None, [block, change.reason]))}
+
+
+class Attempts(Panel):
+    """What was signed for a transaction, and what nodes answered, the newest first."""
+
+    template = "admin/transactions/attempts.html"
+
+    def context(self, request: HttpRequest, row: Transaction) -> dict[str, Any]:
+        attempts = row.attempts.defer("raw").order_by("-number")
+        shown = list(attempts[:MAX_ATTEMPTS])
+        network = formatting.network_of(row.relayer, row.lane)
+        rows = [
+            [
+                str(attempt.number),
+                str(attempt.get_purpose_display()),
+                formatting.explorer_link(network, "tx", attempt.hash),
+                formatting.price(attempt),
+                f"{attempt.gas_limit:,}",
+                broadcasts(attempt),
+                outcome(attempt, is_mined=attempt.pk == row.mined_attempt_id),
+                exact(attempt.accepted_at),
+            ]
+            for attempt in shown
+        ]
+        # Attempts are numbered without gaps.
+        more = and_more(shown[0].number - len(shown)) if shown else ""
+        return {"signed_attempts": {"headers": ATTEMPT_HEADERS, "rows": rows}, "attempts_more": more}
+
+
+def broadcasts(attempt: Attempt) -> str:
+    if not attempt.last_broadcast_at:
+        return str(attempt.broadcasts)
+    return format_html("<span>{}, last {}</span>", attempt.broadcasts, ago_titled(attempt.last_broadcast_at))
+
+
+def outcome(attempt: Attempt, *, is_mined: bool) -> str:
+    texts = [attempt.outcome.replace("_", " "), attempt.error]
+    text = ": ".join(filter(None, texts)) or "-"
+    return format_html("<span>{} {}</span>", label("in a block", "success"), text) if is_mined else text
+
+
+class LaneState(Panel):
+    """The nonces of a lane, its holds, what it waits for, and the rows in flight."""
+
+    template = "admin/transactions/lane.html"
+
+    def context(self, request: HttpRequest, obj: Lane) -> dict[str, Any]:
+        lane = lane_of(obj)
+        rows = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane).select_related("last_attempt")
+        shown = list(rows.defer("data", "revert_data", "last_attempt__raw").order_by("nonce")[:MAX_IN_FLIGHT])
+        return {
+            "lane_state": {
+                "facts": lane_facts(lane),
+                "holds": list(formatting.hold_entries(lane)),
+                "waiting": lane.get_waiting_display() if lane.waiting else "",
+                "lane": lane,
+                "table": {"headers": NONCE_HEADERS, "rows": [nonce_row(row) for row in shown]},
+                "more": and_more(in_flight(lane) - len(shown)),
+                "all_url": transactions_url(lane.relayer, kind="all"),
+            }
+        }
+
+
+def in_flight(lane: Any) -> int:
+    return sum(lane.open_counts[status] for status in IN_FLIGHT)
+
+
+def number(value: int | None, unset: str = "not read yet") -> str:
+    return unset if value is None else str(value)
+
+
+def lane_facts(lane: Any) -> dict[str, str]:
+    facts = {
+        "State": formatting.lane_badges(lane),
+        "Chain nonce": number(lane.chain_nonce),
+        "Final nonce": number(lane.final_nonce),
+        "Next nonce": number(lane.next_nonce),
+        "In flight": f"{in_flight(lane):,}",
+        "Queued": counted(lane.open_counts[Status.PENDING]),
+        "Mined, not final": f"{lane.open_counts[Status.MINED]:,}",
+        "Head since": ago(lane.head_since) if lane.head_since else "-",
+        "Window": number(lane.window, "that of the network"),
+        "Epoch": str(lane.epoch),
+        "Worker": "has a lease" if lane.lease and lane.due_at > database_now() else "none",
+    }
+    if lane.seal_below is not None:
+        facts["Closing nonces below"] = str(lane.seal_below)
+    return facts
+
+
+def nonce_row(row: Transaction) -> list[str]:
+    attempt = row.last_attempt
+    kind = "" if row.kind == Transaction.Kind.REQUEST else f" ({row.get_kind_display()})"
+    return [
+        str(row.nonce),
+        format_html("{}{}", link(row), kind),
+        formatting.badge(row.status),
+        str(attempt.number if attempt else 0),
+        formatting.price(attempt) if attempt else "-",
+        ago_titled(row.sent_at),
+    ]
+
+
+class RelayerLane(Panel):
+    """On a relayer's page: how many of its transactions are open, its nonces, and why its lane does not send."""
+
+    template = "admin/transactions/relayer_lane.html"
+
+    def may_view(self, request: HttpRequest) -> bool:
+        return is_enabled("transactions") and bool(request.user.has_perm("transactions.view_transaction"))
+
+    def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
+        lane = lane_of(relayer)
+        if lane is None:
+            return {"relayer_lane": {"facts": {}}}
+        counts = {
+            str(status.label): linked(lane.open_counts[status], transactions_url(relayer, status=status))
+            for status in OPEN
+        }
+        nonces = {"Chain nonce": number(lane.chain_nonce), "Next nonce": number(lane.next_nonce)}
+        facts = {"Lane": formatting.lane_badges(lane), "Account": lane_link(request, lane), **counts, **nonces}
+        links: Sequence[tuple[str, str]] = [
+            ("All its transactions", transactions_url(relayer)),
+            ("Failed", transactions_url(relayer, status=Status.FAILED)),
+        ]
+        return {"relayer_lane": {"facts": facts, "reason": formatting.lane_reason(lane), "links": links}}
+
+
+def linked(number: int, url: str) -> str:
+    return format_html('<a class="underline" href="{}">{}</a>', url, counted(number)) if number else "0"

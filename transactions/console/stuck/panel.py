@@ -1,0 +1,272 @@
+"""The panel "Why is it stuck?" of a relayer and of a lane: its nonces, and what to do about each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.html import format_html
+
+from chain.units import coins
+from relayer_service.admin import lists
+from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import ago, ago_titled
+from relayer_service.admin.panels import Panel, object_view
+from relayer_service.admin.references import and_more
+from relayer_service.extensions import is_enabled
+from relayer_service.storage.clock import database_now
+from relayers.models import Relayer
+from transactions.console import formatting
+from transactions.console.lanes import ORIGIN, lane_of
+from transactions.console.stuck.cells import (
+    WAITING_SHOWN,
+    Cell,
+    State,
+    build_cells,
+    expected_wait,
+    headline,
+    nonce_range,
+)
+from transactions.console.stuck.live_market import read_prices
+from transactions.console.stuck.remedies import NOTHING, OF_LANE, Advice, Remedy, recommend
+from transactions.lanes.prices.market import MarketPrice
+from transactions.lanes.prices.pricing import gwei
+from transactions.models import IS_IN_FLIGHT, IS_PENDING, OPEN, Lane, Status, Transaction
+from transactions.records.list_payloads import LARGE_COLUMNS
+from transactions.records.networks import network_of
+from transactions.records.reasons import status_reason
+from transactions.repair.gaps import fill_refusal
+from transactions.requests import possible_actions
+
+# Rows in flight below the nonces that are shown: their nonces are used, and it is unknown by what.
+UNEXPLAINED_SHOWN = 3
+VARIANTS: dict[str, str] = {
+    State.MINED: "success",
+    State.IN_FLIGHT: "info",
+    State.HOLE: "danger",
+    State.ELSEWHERE: "warning",
+    State.WAITING: "default",
+}
+# Of the part that shows the address and what is missing.
+TOP_UP_URL = "#top-up"
+TRANSACTION_REMEDIES = {Remedy.SPEED_UP, Remedy.CANCEL, Remedy.RESEND}
+# Of prices, from this one on.
+SIGNIFICANT_DIGITS = 4
+MINIMUM_ROUNDED = 10**SIGNIFICANT_DIGITS
+
+
+class Strip(Panel):
+    """The lane of a relayer, or a lane on its own page. The market is read in a separate request."""
+
+    template = "admin/transactions/strip_panel.html"
+    views = ["strip"]
+
+    class Media:
+        css = {"all": ["relayers/admin.css", "transactions/admin.css"]}
+        js = ["transactions/strip.js"]
+
+    def may_view(self, request: HttpRequest) -> bool:
+        return is_enabled("transactions") and bool(request.user.has_perm("transactions.view_transaction"))
+
+    def context(self, request: HttpRequest, obj: Relayer | Lane) -> dict[str, Any]:
+        lane = lane_of(obj)
+        if lane is None:
+            return {"strip": None}
+        return {"strip": describe(request, lane, {}, origin_of(obj)), "strip_url": self.url("strip", obj)}
+
+    @object_view("view", method="GET")
+    def strip(self, request: HttpRequest, obj: Relayer | Lane) -> HttpResponse:
+        lane = lane_of(obj)
+        if lane is None:
+            return HttpResponse()
+        is_flying = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane).exists()
+        market = read_prices(lane) if is_flying else {}
+        context = {"strip": describe(request, lane, market, origin_of(obj))}
+        return render(request, "admin/transactions/strip.html", context)
+
+
+def origin_of(obj: Relayer | Lane) -> str:
+    """Return the page that actions lead back to."""
+    return "relayer" if isinstance(obj, Relayer) else "lane"
+
+
+def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice], origin: str) -> dict[str, Any]:
+    """Return what the template shows. The number of queries does not depend on that of the rows."""
+    now, patience = database_now(), expected_wait(network_of(lane.relayer).block_seconds if lane.relayer else 0)
+    nonces = nonce_range(lane)
+    cells = build_cells(lane, nonces, _rows_with_nonce(lane, nonces.first, nonces.end), _first_waiting(lane), market)
+    advice = _once([recommend(cell, lane, patience, now, refusal(lane)) for cell in cells])
+    counts = {str(status): lane.open_counts[status] for status in OPEN}
+    main = headline(lane, cells, counts, patience, now, formatting.lane_reason(lane))
+    next_one = [each.why for cell, each in zip(cells, advice, strict=True) if cell.is_next and each.remedy]
+    # A hold is the reason of the whole lane.
+    causes = [] if lane.holds else next_one
+    buttons = [button(request, lane, cell, each.remedy, origin) for cell, each in zip(cells, advice, strict=True)]
+    reasons = _changes([_reason(lane, cell) for cell in cells])
+    shown = [describe_cell(*each) for each in zip(cells, reasons, advice, buttons, strict=True)]
+    waiting = sum(cell.state == State.WAITING for cell in cells)
+    queued = lane.open_counts[Status.PENDING]
+    return {
+        "is_stuck": main.is_stuck,
+        "headline": formatting.readable(" ".join([main.text, *causes])),
+        "main": _release_button(request, lane, origin) or main_button(cells, buttons),
+        "cells": shown,
+        "more_nonces": and_more(nonces.hidden),
+        "more_waiting": and_more(queued - waiting) if queued <= lists.MAX_COUNTED else "and more",
+        "top_up": top_up(lane, cells),
+    }
+
+
+def _rows_with_nonce(lane: Lane, first: int, end: int) -> list[Transaction]:
+    rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch).select_related("last_attempt", "mined_attempt")
+    rows = rows.defer(*LARGE_COLUMNS)
+    before = rows.filter(IS_IN_FLIGHT, nonce__lt=first).order_by("nonce")[:UNEXPLAINED_SHOWN]
+    return _with_lane(lane, [*before, *rows.filter(nonce__gte=first, nonce__lt=end).order_by("nonce")])
+
+
+def _first_waiting(lane: Lane) -> list[Transaction]:
+    rows = Transaction.objects.filter(IS_PENDING, lane=lane).defer("data", "revert_data")
+    return _with_lane(lane, list(rows.order_by("sequence")[:WAITING_SHOWN]))
+
+
+def _with_lane(lane: Lane, rows: list[Transaction]) -> list[Transaction]:
+    """Return rows that read neither their lane nor their relayer again."""
+    for row in rows:
+        row.lane, row.relayer = lane, lane.relayer
+    return rows
+
+
+def refusal(lane: Lane) -> Any:
+    def refuse(cell: Cell, remedy: Remedy) -> str:
+        if remedy in TRANSACTION_REMEDIES and cell.row is not None:
+            return possible_actions.refusal(cell.row, remedy.value)
+        return fill_refusal(lane, cell.nonce) if remedy == Remedy.FILL_HOLE and cell.nonce is not None else ""
+
+    return refuse
+
+
+def _reason(lane: Lane, cell: Cell) -> str:
+    """Return why a request has no nonce."""
+    return status_reason(cell.row, lane) if cell.state == State.WAITING and cell.row else ""
+
+
+def _changes(texts: Sequence[str]) -> list[str]:
+    """Return texts without those that were given before."""
+    return ["" if text in texts[:number] else text for number, text in enumerate(texts)]
+
+
+def _once(advice: Sequence[Advice]) -> list[Advice]:
+    """Return the advice with what concerns the whole lane only where it comes first."""
+    seen: set[Remedy] = set()
+    result = []
+    for each in advice:
+        is_repeated = each.remedy in OF_LANE and each.remedy in seen
+        result.append(NOTHING if is_repeated else each)
+        if each.remedy:
+            seen.add(each.remedy)
+    return result
+
+
+def button(request: HttpRequest, lane: Lane, cell: Cell, remedy: Remedy | None, origin: str) -> dict[str, Any] | None:
+    """Return the text and the URL of the page that confirms a remedy; without the permission, no URL."""
+    if remedy is None:
+        return None
+    model = "transaction" if remedy in TRANSACTION_REMEDIES else "lane"
+    url = ""
+    if remedy != Remedy.TOP_UP and request.user.has_perm(f"transactions.change_{model}"):
+        key = cell.row.pk if model == "transaction" and cell.row else lane.pk
+        url = f"{reverse(f'admin:transactions_{model}_{remedy.value}', args=[key])}?{urlencode({ORIGIN: origin})}"
+    what = {Remedy.FILL_HOLE: f"at nonce {cell.nonce}", Remedy.TOP_UP: "the account"}.get(remedy, "the lane")
+    if model == "transaction":
+        what = "a request" if cell.nonce is None else f"nonce {cell.nonce}"
+    is_top_up = remedy == Remedy.TOP_UP
+    return {"text": remedy.label, "what": what, "url": TOP_UP_URL if is_top_up else url, "is_top_up": is_top_up}
+
+
+def main_button(cells: Sequence[Cell], buttons: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Return the button beside the headline: that of the next nonce, or else the last, which helps requests."""
+    found = [(cell.is_next, each) for cell, each in zip(cells, buttons, strict=True) if each]
+    return next((each for is_next, each in found if is_next), found[-1][1] if found else None)
+
+
+def _release_button(request: HttpRequest, lane: Lane, origin: str) -> dict[str, Any] | None:
+    """Return the button of a lane that staff can release."""
+    advice = recommend(Cell(State.WAITING, row=Transaction()), lane, expected_wait(0), database_now())
+    remedy = advice.remedy if lane.holds else None
+    return button(request, lane, Cell(State.WAITING), remedy, origin)
+
+
+def describe_cell(cell: Cell, reason: str, advice: Advice, action: dict[str, Any] | None) -> dict[str, Any]:
+    row = cell.row
+    return {
+        "state": cell.state.value,
+        "badge": label(str(cell.state.label), VARIANTS[cell.state]),
+        "nonce": cell.nonce,
+        "is_next": cell.is_next,
+        "url": reverse("admin:transactions_transaction_change", args=[row.pk]) if row else "",
+        "name": row.identifier if row else "",
+        "facts": _facts(cell, reason),
+        "why": advice.why,
+        "button": action,
+    }
+
+
+def _facts(cell: Cell, reason: str) -> dict[str, str]:
+    row, facts = cell.row, {}
+    if row is not None:
+        facts["Status"] = (
+            f"{row.get_status_display()}{'' if row.kind == row.Kind.REQUEST else f', {row.get_kind_display()}'}"
+        )
+    if cell.since is not None:
+        facts["Since"] = ago_titled(cell.since)
+    if cell.state == State.IN_FLIGHT and row is not None:
+        facts["Price"] = price_text(cell)
+        facts["Last answer"] = last_answer(cell)
+    elif reason:
+        facts["Why"] = formatting.readable(reason)
+    return facts
+
+
+def price_text(cell: Cell) -> str:
+    """Return the price against the market, as far as both are known."""
+    if cell.price is None:
+        return "-"
+    if cell.market is None:
+        return rounded(cell.price)
+    current = cell.market.current
+    text = f"{rounded(cell.price)}, market {rounded(current)}"
+    if cell.price < cell.market.base_fee:
+        return format_html("{} {}", text, label("below base fee", "danger"))
+    return format_html("{} {}", text, label("below market", "warning")) if cell.price < current else text
+
+
+def rounded(price: int) -> str:
+    return gwei(round(price, SIGNIFICANT_DIGITS - len(str(price))) if price >= MINIMUM_ROUNDED else price)
+
+
+def last_answer(cell: Cell) -> str:
+    attempt = cell.attempt
+    if attempt is None or attempt.last_broadcast_at is None:
+        return "not broadcast yet"
+    texts = ": ".join(filter(None, [attempt.outcome, attempt.error])) or "none"
+    return format_html("{}, {}", texts, ago_titled(attempt.last_broadcast_at))
+
+
+def top_up(lane: Lane, cells: Sequence[Cell]) -> dict[str, str]:
+    """Return where to send what is missing, and how much that is."""
+    balance = lane.relayer.health.balance if lane.relayer else None
+    read_at: datetime | None = lane.relayer.health.balance_at if lane.relayer else None
+    network = formatting.network_of(lane.relayer, lane)
+    attempts = [cell.attempt for cell in cells if cell.attempt and cell.state == State.IN_FLIGHT]
+    flying = sum(int(attempt.max_cost_text) for attempt in attempts)
+    missing = int(lane.missing_text or (0 if balance is None else flying - balance))
+    return {
+        "address": lane.address,
+        "missing": coins(missing, network) if missing > 0 else "unknown",
+        "balance": "unknown" if balance is None else f"{coins(balance, network)}, read {ago(read_at)}",
+    }

@@ -1,0 +1,317 @@
+"""What to do with the pending transactions of a lane: pure functions from rows and readings to decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from chain import limits
+from chain.errors import ChainFault, ExecutionReverted, InsufficientData
+from chain.fees.fee_models import KINDS
+from chain.fees.gas_price import FeeRules
+from chain.networks import Network
+from chain.readings import HEAD, ChainReading
+from chain.transactions import NotATransaction, Prices
+from chain.transactions import Transaction as Payload
+from relayer_service.amounts import Amount, decimal_text
+from relayers.policies import PolicyRefused, check_receiver
+from transactions.lanes.prices import monitoring
+from transactions.lanes.prices.market import checked, market_readings, read_market
+from transactions.lanes.prices.pricing import PriceTooHigh, first_price, maximum
+from transactions.lanes.prices.simulation import buffered_gas, check_block_limit, is_simulated, own_name, row_readings
+from transactions.limits.budgets import Budget
+from transactions.models import Transaction, Waiting
+from transactions.records import payloads
+from transactions.records.states import Cause
+
+MAX_WAIT_SECONDS = 60
+# The readings of charges on top of gas: of the row, and of the network.
+CHARGES = ("l1_fee", "operator_fee", "token_ratio")
+# The reading of the newest block of the node that answers.
+BLOCK = "block"
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account of a lane, as far as planning depends on it."""
+
+    address: str
+    balance: int
+    # The maximum that the attempts in flight can cost, in wei.
+    in_flight_cost: int
+    # How many nonces can be assigned now.
+    room: int
+    # Whether requests that were accepted earlier have a nonce and are not mined.
+    has_unmined: bool
+    # The newest block that the account's nonce was read at: a simulation on an older one proves nothing.
+    block: int = 0
+    # The sequence number of the first request of the lane that has no nonce.
+    first_pending: int | None = None
+
+
+@dataclass(frozen=True)
+class Send:
+    row: Transaction
+    gas_limit: int
+    prices: Prices
+    # With value and charges for L1, in wei.
+    max_cost: int
+    # How much more a no-op would cost that replaces it now, if a spending limit counts gas.
+    noop_extra: int = 0
+
+
+class MissingFunds(NamedTuple):
+    """Why the balance does not cover what a lane has to send, and the missing amount in wei, if that is known."""
+
+    details: str
+    amount: int | None = None
+
+
+@dataclass(frozen=True)
+class Wait:
+    row: Transaction
+    reason: str
+    seconds: float
+    missing: MissingFunds | None = None
+
+
+@dataclass(frozen=True)
+class Closing:
+    """A row that ends without a nonce."""
+
+    row: Transaction
+    cause: Cause
+    reason: str
+    revert_data: bytes = b""
+
+
+Decision = Send | Wait | Closing
+
+
+def readings(
+    network: Network, policies: Mapping[str, Any], rows: Sequence[Transaction], address: str
+) -> dict[str, ChainReading]:
+    """Return what to read before rows are planned or prices of attempts in flight are reviewed.
+
+    `rows` are pending ones and those in flight. The values of one row are named by its primary key; the others are
+    those of the market, which lanes with the same nodes share.
+    """
+    found = market_readings(network, policies, address)
+    for row in rows:
+        own = row_readings(network, policies, row, address)
+        found |= {name if each.key is not None else own_name(row, name): each for name, each in own.items()}
+    return found
+
+
+def plan(
+    network: Network,
+    policies: Mapping[str, Any],
+    rows: Sequence[Transaction],
+    found: Mapping[str, Any],
+    account: Account,
+    budget: Budget | None = None,
+) -> list[Decision]:
+    """Return a decision for each row, in order; `found` has the value or `ChainFault` of each reading.
+
+    A row that has to wait is overtaken by the following ones. Rows for which there is no room have no decision.
+    """
+    planner = _Planner(network, policies, found, account, budget)
+    decisions = [planner.decide(row) for row in rows]
+    return [decision for decision in decisions if decision is not None]
+
+
+def plan_replacement(
+    network: Network,
+    policies: Mapping[str, Any],
+    row: Transaction,
+    prices: Prices,
+    found: Mapping[str, Any],
+    account: Account,
+    budget: Budget | None = None,
+) -> Send | str:
+    """Return how to send the new payload of a row in flight at this price, or why that is not possible yet.
+
+    `account` does not include the cost of the row. A payload that cannot be sent is tried again: unlike a row without
+    a nonce, it is not failed, as the payload before may be mined.
+    """
+    return _Planner(network, policies, found, account, budget).replace(row, prices)
+
+
+class _Unfunded(Exception):
+    """The balance does not cover a row."""
+
+    def __init__(self, details: str, amount: int | None = None) -> None:
+        super().__init__(f"{Waiting.FUNDS.label}: {details}")
+        self.missing = MissingFunds(details, amount)
+
+
+class _OverLimit(Exception):
+    """A spending limit does not allow a row now."""
+
+
+class _Planner:
+    """The decisions of one plan: each leaves less room and less funds for the next."""
+
+    def __init__(
+        self,
+        network: Network,
+        policies: Mapping[str, Any],
+        found: Mapping[str, Any],
+        account: Account,
+        budget: Budget | None = None,
+    ) -> None:
+        self.budget = budget
+        self.network, self.policies, self.found, self.account = network, policies, found, account
+        self.model = KINDS[network.kind]
+        self.room = account.room
+        self.reserved = account.in_flight_cost
+        # Whether a revert may be due to an earlier transaction that is not mined yet.
+        self.has_unmined = account.has_unmined
+
+    def decide(self, row: Transaction) -> Decision | None:
+        if self.room <= 0:
+            return None
+        decision = self._decide(row)
+        if isinstance(decision, Send):
+            self.room -= 1
+            self.reserved += decision.max_cost
+        self.has_unmined |= isinstance(decision, Send | Wait)
+        return decision
+
+    def replace(self, row: Transaction, prices: Prices) -> Send | str:
+        transaction = payloads.payload(self.network, self.policies, row)
+        try:
+            self._check(transaction)
+            gas_limit = self._gas_limit(row, transaction)
+            cost = transaction.value + gas_limit * maximum(prices) + self._charges(row, gas_limit)
+            self._check_funds(cost)
+            return Send(row, gas_limit, prices, cost, self._noop_extra(row, gas_limit, prices))
+        except (PolicyRefused, NotATransaction) as error:
+            return _sentence(str(error))
+        except (ChainFault, _Unfunded) as error:
+            return str(error)
+
+    def _decide(self, row: Transaction) -> Decision:
+        transaction = payloads.payload(self.network, self.policies, row)
+        try:
+            self._check(transaction)
+            # The rules may have been tightened after it was accepted.
+            if self.budget and (refusal := self.budget.refusal(row)):
+                return Closing(row, Cause.REFUSED, refusal)
+            return self._send(row, transaction)
+        except (PolicyRefused, NotATransaction) as error:
+            return Closing(row, Cause.REFUSED, _sentence(str(error)))
+        except (PriceTooHigh, _OverLimit) as error:
+            return _wait(row, str(error))
+        except _Unfunded as error:
+            return _wait(row, str(error), error.missing)
+        except ExecutionReverted as fault:
+            return self._reverted(row, fault)
+        except ChainFault as fault:
+            return _wait(row, str(fault))
+
+    def _check(self, transaction: Payload) -> None:
+        """Raise an error if the row can never be sent under the policies and the rules of the network."""
+        check_receiver(self.policies, transaction)
+        limits.check(transaction, self.network)
+        limits.check_size(transaction, self.network)
+        minimum = limits.minimum_gas(transaction, self.network) if self.model.has_ethereum_gas else 0
+        if transaction.gas and transaction.gas < minimum:
+            raise NotATransaction(f"its gas limit is {transaction.gas}, and it needs at least {minimum}")
+
+    def _send(self, row: Transaction, transaction: Payload) -> Send:
+        refusal = None
+        try:
+            gas_limit = self._gas_limit(row, transaction)
+        except ChainFault as fault:
+            if isinstance(fault, ExecutionReverted) and not fault.is_unfunded:
+                raise
+            # Nodes have many errors for missing funds: with the minimum gas, check whether that is the reason.
+            refusal, gas_limit = fault, transaction.gas or limits.minimum_gas(transaction, self.network)
+        market = read_market(self.network, self.policies, self.found, row.speed, self.found.get(own_name(row, "gas")))
+        prices = first_price(self.network, self.policies, row, market)
+        gas_cost = gas_limit * maximum(prices) + self._charges(row, gas_limit)
+        cost = transaction.value + gas_cost
+        self._check_funds(cost)
+        if isinstance(refusal, ExecutionReverted):
+            raise _Unfunded(str(refusal))
+        if refusal is not None:
+            raise refusal
+        noop_extra = self._noop_extra(row, gas_limit, prices)
+        self._check_limits(row, gas_cost + noop_extra)
+        return Send(row, gas_limit, prices, cost, noop_extra)
+
+    def _check_limits(self, row: Transaction, gas_cost: int) -> None:
+        if self.budget is None:
+            return
+        if shortage := self.budget.shortage(row, gas_cost):
+            raise _OverLimit(shortage)
+        self.budget.spend(row, gas_cost)
+
+    def _noop_extra(self, row: Transaction, gas_limit: int, prices: Prices) -> int:
+        if self.budget is None or self.budget.gas_budget(row) is None:
+            return 0
+        try:
+            noop_gas, noop_prices = monitoring.price_noop(self.network, self.policies, [], self.found, prices)
+        except ChainFault:
+            # Its own fault would count as one of the row.
+            raise InsufficientData("The gas of a no-op is unknown.") from None
+        return max(0, noop_gas * maximum(noop_prices) - gas_limit * maximum(prices))
+
+    def _gas_limit(self, row: Transaction, transaction: Payload) -> int:
+        """Return the gas limit: that of the client, or the estimate with its buffer."""
+        block_gas_limit = self.found[HEAD].gas_limit
+        # Before the simulation, which nodes refuse above the limit of a block, each in its own words.
+        check_block_limit(self.network, transaction.gas, block_gas_limit)
+        if is_simulated(self.policies, row):
+            estimate = checked(self.found, own_name(row, "gas")).gas
+            if not transaction.gas:
+                return buffered_gas(self.network, estimate, block_gas_limit)
+        return transaction.gas
+
+    def _charges(self, row: Transaction, gas_limit: int) -> int:
+        """Return the maximum of the charges on top of gas, for L1 and for an operator."""
+        if self.model.has_l1_gas:
+            return 0
+        names = {name: each for name in CHARGES for each in (name, own_name(row, name)) if each in self.found}
+        found = {name: checked(self.found, each) for name, each in names.items()}
+        margin_bps = FeeRules.for_network(self.network).l1_fee_margin_bps
+        charges = self.model.charges(found, Amount(gas_limit, gas_limit), margin_bps)
+        return math.ceil(charges.l1_fee.maximum + charges.operator_fee.maximum)
+
+    def _check_funds(self, cost: int) -> None:
+        balance, minimum = self.account.balance, self.policies.get("min_balance", 0)
+        missing = cost + self.reserved + minimum - balance
+        if missing > 0:
+            raise _Unfunded(
+                f"{self._coins(missing)} are missing. It can cost {self._coins(cost)}, the balance is "
+                f"{self._coins(balance)}, of which {self._coins(self.reserved)} are reserved for transactions in "
+                f"flight and {self._coins(minimum)} for the policy min_balance.",
+                missing,
+            )
+
+    def _coins(self, amount: int) -> str:
+        return f"{decimal_text(amount, self.network.decimals)} {self.network.symbol}"
+
+    def _reverted(self, row: Transaction, fault: ExecutionReverted) -> Decision:
+        """Return the decision for a row that would revert: final only if nothing can change that."""
+        if self.has_unmined or (self.account.first_pending or row.sequence) < row.sequence:
+            return _wait(row, f"{fault} It is simulated again, as earlier transactions are not mined yet.")
+        if self.found.get(BLOCK, self.found[HEAD].number) < self.account.block:
+            return _wait(row, f"{fault} It is simulated again, as the node is behind.")
+        return Closing(row, Cause.REFUSED, str(fault), fault.data)
+
+
+def backoff(tries: int) -> float:
+    """Return the seconds until a row that had to wait is considered again."""
+    return float(min(2 ** min(tries, MAX_WAIT_SECONDS), MAX_WAIT_SECONDS))
+
+
+def _wait(row: Transaction, reason: str, missing: MissingFunds | None = None) -> Wait:
+    return Wait(row, reason, backoff(row.tries), missing)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"The transaction cannot be included: {text}."

@@ -1,0 +1,66 @@
+"""Lists of transactions, without their large columns: those of all rows are never in memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from relayer_service.api.pagination import CursorPagination
+from relayer_service.api.representation import PageSerializer
+from relayers.models import Relayer
+from transactions.models import Transaction
+from transactions.records.reasons import positions, status_reason
+from transactions.records.representation import TransactionData, transaction_data
+
+# The maximum of `data` in a list, in bytes.
+MAX_LISTED_DATA = 1_024
+LARGE_COLUMNS = ("data", "revert_data", "last_attempt__raw", "mined_attempt__raw")
+# Rows that are read at a time.
+CHUNK = 50
+
+
+class TransactionPagination(CursorPagination):
+    columns = ("sequence",)
+
+    def fetch(self, rows: QuerySet[Any], view: Any) -> Iterable[Any]:
+        return fetch_large(rows)
+
+    def position_of(self, row: Transaction) -> Sequence[Any]:
+        return [row.sequence]
+
+
+class TransactionPageSerializer(PageSerializer):
+    """A page of a relayer's transactions, without large columns."""
+
+    def to_representation(self, data: Any) -> list[Any]:
+        relayer = self.context["view"].relayer
+        found = [self._listed(row, relayer) for row in data]
+        place = positions([row for row, _ in found])
+        for row, shown in found:
+            shown["status_reason"] = status_reason(row, row.lane, place.get(row.pk)) or None
+        return [shown for _, shown in found]
+
+    @staticmethod
+    def _listed(row: Transaction, relayer: Relayer) -> tuple[Transaction, TransactionData]:
+        """Return a row without its large columns, and how a list shows it, but for the reason of its status."""
+        row.relayer = relayer
+        shown = transaction_data(row, "", relayer.identifier, row.lane.address)
+        if shown["data_size"] > MAX_LISTED_DATA:
+            shown["data"] = None
+        return drop_large(row), shown
+
+
+def fetch_large(rows: QuerySet[Any]) -> Iterator[Transaction]:
+    """Yield rows that are read a few at a time; in a transaction, as a pooler may else switch the connection."""
+    with transaction.atomic(savepoint=False):
+        yield from rows.iterator(chunk_size=CHUNK)
+
+
+def drop_large(row: Transaction) -> Transaction:
+    """Return a row without the bytes that a list does not show."""
+    row.data = row.revert_data = b""
+    for attempt in (row.last_attempt, row.mined_attempt):
+        if attempt is not None:
+            attempt.raw = b""
+    return row

@@ -1,0 +1,78 @@
+"""The prices with which a transaction replaces its attempts in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chain.networks import Network
+from chain.transactions import Prices
+from transactions.lanes.prices import pricing
+from transactions.models import Attempt, Transaction
+
+Pricing, Speed = Transaction.Pricing, Transaction.Speed
+# Fields with explicit prices, by pricing.
+PRICE_FIELDS: dict[str, tuple[str, ...]] = {
+    Pricing.LEGACY: ("gas_price",),
+    Pricing.EIP1559: ("max_fee_per_gas", "max_priority_fee_per_gas"),
+    Pricing.SPEED: (),
+}
+OTHER_TYPE = "the transaction in flight has {}: send {}, or speed"
+TOO_LOW = "must be at least {} wei, to replace the transaction in flight"
+
+
+def attempts_at_nonce(row: Transaction) -> list[Attempt]:
+    """Return the attempts at the nonce of a row, the newest last."""
+    if row.nonce is None:
+        return []
+    # Not filtered by the database: many rows may have been read with their attempts.
+    own = [attempt for attempt in row.attempts.all() if (attempt.epoch, attempt.nonce) == (row.epoch, row.nonce)]
+    return sorted(own, key=lambda attempt: attempt.number)
+
+
+def price_faults(values: Mapping[str, Any], attempts: Sequence[Attempt]) -> dict[str, list[str]]:
+    """Return why explicit prices cannot replace these attempts, by field: they are used exactly or not at all."""
+    highest = pricing.highest(attempts)
+    if highest is None:
+        return {}
+    minimum = pricing.replacement(highest)
+    own = Pricing.EIP1559 if minimum.gas_price is None else Pricing.LEGACY
+    other = Pricing.LEGACY if own == Pricing.EIP1559 else Pricing.EIP1559
+    wrong = [name for name in PRICE_FIELDS[other] if name in values]
+    if wrong:
+        words = "maximum fees" if own == Pricing.EIP1559 else "a gas price"
+        return {wrong[0]: [OTHER_TYPE.format(words, " and ".join(PRICE_FIELDS[own]))]}
+    minimums = {
+        "gas_price": minimum.gas_price,
+        "max_fee_per_gas": minimum.max_fee,
+        "max_priority_fee_per_gas": minimum.max_priority_fee,
+    }
+    return {
+        name: [TOO_LOW.format(minimums[name])]
+        for name in PRICE_FIELDS[own]
+        if name in values and values[name] < (minimums[name] or 0)
+    }
+
+
+def next_price(row: Transaction, attempts: Sequence[Attempt], network: Network) -> dict[str, Any]:
+    """Return the next speed, or explicit prices that replace the newest attempt, in the fields that can be signed."""
+    if row.pricing == Pricing.SPEED:
+        speeds = list(Speed.values)
+        return {"speed": speeds[min(speeds.index(row.speed or Speed.FAST) + 1, len(speeds) - 1)]}
+    old, highest = pricing.explicit_price(network, row), pricing.highest(attempts)
+    if highest is not None and highest.gas_price is not None:
+        old = Prices(gas_price=pricing.maximum(old))
+    wanted = pricing.replacement(pricing.highest_of(old, highest) if highest else old)
+    if wanted.gas_price is not None:
+        return {"gas_price": wanted.gas_price}
+    return {"max_fee_per_gas": wanted.max_fee, "max_priority_fee_per_gas": wanted.max_priority_fee}
+
+
+def without_type(price: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return maximum fees as a gas price, which every relayer can send; the cap is the same."""
+    return {"gas_price": price["max_fee_per_gas"]} if "max_fee_per_gas" in price else price
+
+
+def staff_price(row: Transaction) -> dict[str, str]:
+    """Return the price that staff request: one step above that of a client may be far from the market."""
+    return {} if row.pricing == Pricing.SPEED else {"speed": Speed.FAST}
