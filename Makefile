@@ -10,7 +10,7 @@ help:  ## Show what there is to make.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
 
 run: .venv/installed  ## Install, migrate and run the service with its worker.
-	@exec $(BIN)/python -m relayer_service.run
+	@exec $(BIN)/python -m relayer_service.local.run
 
 node: tests/node/node_modules/installed  ## Run an Ethereum node of your own, to try relayers with.
 	@test -e $< || { echo "Cannot start: Node.js with npm is needed." >&2; exit 1; }
@@ -80,11 +80,11 @@ clean:  ## Remove what was installed and built; the data stays.
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
 .venv/installed: requirements.lock | .venv/bin/python
-	@$(BIN)/python -m relayer_service.installation requirements.lock
+	@$(BIN)/python -m relayer_service.local.installation requirements.lock
 	@touch $@
 
 .venv/installed-dev: requirements-dev.lock | .venv/bin/python
-	@$(BIN)/python -m relayer_service.installation requirements-dev.lock
+	@$(BIN)/python -m relayer_service.local.installation requirements-dev.lock
 	@touch $@ .venv/installed
 
 # The Ethereum node of the tests; without npm, what needs it is skipped.
@@ -95,6 +95,6 @@ tests/node/node_modules/installed: tests/node/package-lock.json
 # Generators of clients, apart from the service; without npm, what needs them is skipped.
 tests/generators/installed: tests/generators/requirements.lock tests/generators/package-lock.json | .venv/bin/python
 	@$(BIN)/python -m venv tests/generators/.venv
-	@tests/generators/.venv/bin/python -m relayer_service.installation tests/generators/requirements.lock
+	@tests/generators/.venv/bin/python -m relayer_service.local.installation tests/generators/requirements.lock
 	@if command -v npm >/dev/null; then cd tests/generators && npm ci --ignore-scripts --no-audit --no-fund --silent; fi
 	@touch $@

@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
 from benchmarks.resources import RESOURCES, Resource
-from relayer_service.rsgi import Application
+from relayer_service.server.rsgi import Application
 
 AUTHENTICATE = """
     SELECT token.digest, token.pepper_id, token.enabled, token.expires_at, token.allowed_networks, auth_user.is_active

@@ -12,8 +12,8 @@ from chain.nodes.attempts import Call
 from chain.nodes.failover import Node
 from chain.nodes.head import Head
 from relayer_service.background.pools import map_threads
-from relayer_service.storage.clock import shared_time
-from relayer_service.storage.ttl_cache import TTLCache
+from relayer_service.database.clock import shared_time
+from relayer_service.database.ttl_cache import TTLCache
 
 HEAD = "head"
 

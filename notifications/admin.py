@@ -15,12 +15,12 @@ from notifications.console.forms import NotificationForm
 from notifications.delivery import counts
 from notifications.delivery.deleting import delete_logs, drop_deliveries
 from notifications.models import Delivery, Notification
-from relayer_service.admin.confirmation import PendingAction, Table
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.referenced import ReferencedAdmin
-from relayer_service.admin.references import in_use, may_view_users
-from relayer_service.storage.prefixes import CaseFolded
+from relayer_service.console.confirmation import PendingAction, Table
+from relayer_service.console.jobs import ask_or_start
+from relayer_service.console.overview.dashboard import label
+from relayer_service.console.referenced import ReferencedAdmin
+from relayer_service.console.references import in_use, may_view_users
+from relayer_service.database.prefixes import CaseFolded
 
 admin.site.register(Delivery, DeliveryAdmin)
 

@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from notifications import subscriptions
 from relayer_service.audit.values import Hidden, hidden_column
+from relayer_service.database.prefixes import prefix_index
 from relayer_service.net import addresses
 from relayer_service.observability import tracing
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.storage.leases import Leased
-from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 
 # After a change of the signing key the previous one signs too, for a day: enough for receivers in any time zone.

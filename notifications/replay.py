@@ -7,7 +7,7 @@ from notifications.models import Delivery, Notification
 from notifications.tasks import deliver
 from relayer_service.audit.recording import changed, record
 from relayer_service.background.tasks import push
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
 
 
 def replay(deliveries: QuerySet[Delivery]) -> int:

@@ -5,8 +5,8 @@ from django.db import transaction
 from notifications.delivery.alerts import MAX_ALERTED, working_targets
 from notifications.delivery.creating import create_deliveries
 from notifications.events import WORKER_STOPPED, WorkerStoppedData
+from relayer_service.database.clock import timestamp
 from relayer_service.models import MAX_MISSED, WorkerProcess
-from relayer_service.storage.clock import timestamp
 
 
 def report_silent() -> None:

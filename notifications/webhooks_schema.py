@@ -6,7 +6,7 @@ from drf_spectacular.plumbing import append_meta, resolve_type_hint
 
 from notifications.events import all_events
 from relayer_service import extensions
-from relayer_service.api.openapi import MARK, object_schema
+from relayer_service.api.schema.openapi import MARK, object_schema
 
 # By the names of their components.
 HEADERS: dict[str, dict[str, Any]] = {

@@ -11,9 +11,9 @@ from notifications.delivery.without_worker import send_due
 from notifications.emitting import emit_to_all
 from notifications.events import WORKER_RESUMED, WORKER_STOPPED, Data, Event, WorkerData, WorkerStoppedData
 from relayer_service.background.tasks import HEARTBEAT
+from relayer_service.database.clock import database_now, timestamp
 from relayer_service.health.views import MAX_BEAT_AGE
 from relayer_service.models import PeriodicRun, WorkerProcess
-from relayer_service.storage.clock import database_now, timestamp
 
 
 def check() -> None:

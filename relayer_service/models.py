@@ -13,10 +13,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from relayer_service.audit.models import AuditEntry
+from relayer_service.database.clock import DatabaseNow, database_now
 from relayer_service.jobs.models import Job
 from relayer_service.observability.call_counts import CallCount
 from relayer_service.sign_in.models import SecondFactor, SignInAddress
-from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, primary_key_id
 
 __all__ = [

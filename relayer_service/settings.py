@@ -6,11 +6,12 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dotenv import load_dotenv
 
-from relayer_service import extensions, theme
-from relayer_service.api import docs
+from relayer_service import extensions
+from relayer_service.api.schema import settings
 from relayer_service.configuration import environment as env
+from relayer_service.console import theme
+from relayer_service.database import access
 from relayer_service.observability import logs
-from relayer_service.storage import databases
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 load_dotenv(BASE_DIR / ".env")
@@ -80,7 +81,7 @@ WORKER_THREADS = env.integer("WORKER_THREADS", 32, minimum=1)
 # Storage.
 DATABASE_URL = env.text("DATABASE_URL")
 DATABASES = {
-    "default": databases.configuration(
+    "default": access.configuration(
         DATABASE_URL,
         DATA_DIR / "db.sqlite3",
         pool_size=env.integer("DATABASE_POOL_SIZE", 20, minimum=1),
@@ -96,7 +97,7 @@ REDIS_URL = env.url("REDIS_URL", ("redis://", "rediss://", "unix://"))
 CACHES: dict[str, dict[str, Any]] = {
     "default": (
         {
-            "BACKEND": "relayer_service.storage.caches.FailOpenRedisCache",
+            "BACKEND": "relayer_service.database.caches.FailOpenRedisCache",
             "LOCATION": REDIS_URL,
             "OPTIONS": {"socket_connect_timeout": 0.5, "socket_timeout": 0.5, "health_check_interval": 30},
         }
@@ -220,7 +221,7 @@ INSTALLED_APPS = [
     # This configuration of the theme has no admin site.
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
-    "relayer_service.console.ConsoleConfig",
+    "relayer_service.console.site.ConsoleConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -238,20 +239,20 @@ MIDDLEWARE = [
     "relayer_service.api.middleware.RequestMiddleware",
     "relayer_service.api.middleware.HttpsOnlyMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "relayer_service.admin.middleware.WhiteNoiseMiddleware",
-    "relayer_service.admin.middleware.CSPMiddleware",
+    "relayer_service.console.middleware.WhiteNoiseMiddleware",
+    "relayer_service.console.middleware.CSPMiddleware",
     "relayer_service.health.views.CommonMiddleware",
-    "relayer_service.admin.middleware.SessionMiddleware",
+    "relayer_service.console.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "relayer_service.admin.middleware.AuthenticationMiddleware",
-    "relayer_service.admin.middleware.MessageMiddleware",
+    "relayer_service.console.middleware.AuthenticationMiddleware",
+    "relayer_service.console.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
 ROOT_URLCONF = "relayer_service.urls"
 WSGI_APPLICATION = "relayer_service.wsgi.application"
 APPEND_SLASH = False
-CSRF_FAILURE_VIEW = "relayer_service.admin.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "relayer_service.console.errors.csrf_failure"
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 AUTHENTICATION_BACKENDS = ["relayer_service.sign_in.backends.SecondFactorBackend"]
@@ -300,12 +301,12 @@ REST_FRAMEWORK = {
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relayer_service.api.renderers.JSONNegotiation",
     "DEFAULT_PAGINATION_CLASS": "relayer_service.api.pagination.TablePagination",
     "DEFAULT_FILTER_BACKENDS": ["relayer_service.api.filters.ListFilters"],
-    "DEFAULT_SCHEMA_CLASS": "relayer_service.api.openapi.ApiSchema",
+    "DEFAULT_SCHEMA_CLASS": "relayer_service.api.schema.openapi.ApiSchema",
     "EXCEPTION_HANDLER": "relayer_service.api.exceptions.handle",
     "UNAUTHENTICATED_USER": None,
 }
 
-SPECTACULAR_SETTINGS = docs.SETTINGS
+SPECTACULAR_SETTINGS = settings.SETTINGS
 UNFOLD = theme.UNFOLD
 
 # Logs: one JSON object per line in production, readable lines in a terminal.

@@ -9,16 +9,16 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularRedocView, SpectacularSwaggerSplitView
 
 from relayer_service import extensions
-from relayer_service.admin import getting_started
-from relayer_service.admin.incidents import acknowledge, undo
-from relayer_service.admin.search import palette
 from relayer_service.api.jobs import JobViewSet
 from relayer_service.api.routers import ResourceRouter
-from relayer_service.api.schema_view import SchemaView
+from relayer_service.api.schema.view import SchemaView
+from relayer_service.console.lists.search import palette
+from relayer_service.console.overview import getting_started
+from relayer_service.console.overview.incidents import acknowledge, undo
 from relayer_service.health.views import MetricsView, health, ready
 
-handler403 = "relayer_service.admin.errors.forbidden"
-handler404 = "relayer_service.admin.errors.not_found"
+handler403 = "relayer_service.console.errors.forbidden"
+handler404 = "relayer_service.console.errors.not_found"
 handler500 = "relayer_service.api.exceptions.server_error"
 
 READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}

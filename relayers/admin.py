@@ -17,14 +17,14 @@ from unfold.decorators import action, display
 from chain.networks import networks
 from chain.units import coins
 from notifications.console.filters import SUBJECT
-from relayer_service.admin import confirmation
-from relayer_service.admin.confirmation import PendingAction, ReasonForm
-from relayer_service.admin.dates import ago_titled
-from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.lists import NewestPaginator
-from relayer_service.admin.references import MAX_SHOWN, is_key
+from relayer_service.console import confirmation
+from relayer_service.console.confirmation import PendingAction, ReasonForm
+from relayer_service.console.dates import ago_titled
+from relayer_service.console.jobs import ask_or_start
+from relayer_service.console.lists.changelists import NewestPaginator
+from relayer_service.console.references import MAX_SHOWN, is_key
+from relayer_service.database.prefixes import CaseFolded
 from relayer_service.extensions import is_enabled
-from relayer_service.storage.prefixes import CaseFolded
 from relayers import guards, policy_fields
 from relayers.console import formatting
 from relayers.console.bulk_edit import BulkEditAdmin

@@ -8,8 +8,8 @@ from prometheus_client import Counter, Gauge
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from chain.nodes import breakers
+from relayer_service.database.clock import database_now
 from relayer_service.observability.metrics import StateCollector, refreshers, shared
-from relayer_service.storage.clock import database_now
 from relayer_service.storage.resources import first_state
 from relayers.models import ACTIVE, CONDITIONS, PROBLEMS, Relayer, RelayerHealth
 

@@ -3,9 +3,9 @@ from collections.abc import Collection, Sequence
 from django.db import transaction
 
 from relayer_service.background.tasks import periodic, push, task
+from relayer_service.database.clock import DatabaseNow
 from relayer_service.jobs.kinds import JobKind, Result
 from relayer_service.observability import call_counts
-from relayer_service.storage.clock import DatabaseNow
 from relayers.health import checking
 from relayers.models import RelayerHealth
 from relayers.models.nodes import NodeOutage

@@ -7,8 +7,8 @@ from django.utils.html import format_html_join
 from unfold.admin import StackedInline
 from unfold.decorators import display
 
-from relayer_service.admin.base import ResourceAdmin
-from relayer_service.admin.filters import StateFilter
+from relayer_service.console.base import ResourceAdmin
+from relayer_service.console.lists.filters import StateFilter
 from relayers.console.filters import NetworkFilter
 from relayers.console.formatting import address
 from rpc.console import formatting

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from chain.nodes.failover import Node
+from relayer_service.database.ttl_cache import TTLCache
 from relayer_service.storage.encryption import DecryptionError
-from relayer_service.storage.ttl_cache import TTLCache
 from relayers.models import Relayer, find_relayer
 
 # A burst of calls shares one read of a relayer and of fee tokens.

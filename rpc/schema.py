@@ -9,7 +9,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
-from relayer_service.api.openapi import MARK, ApiSchema
+from relayer_service.api.schema.openapi import MARK, ApiSchema
 from relayer_service.api.serializers import ChoiceField, IntegerField, StringField
 from rpc.errors import RpcError
 from rpc.methods import available_methods

@@ -21,7 +21,7 @@ from relayer_service.api.serializers import (
     StringField,
     TimestampField,
 )
-from relayer_service.storage.clock import timestamp
+from relayer_service.database.clock import timestamp
 from relayers.policies import MAX_AMOUNT
 from relayers.serializers.relayers import NetworkField
 from rpc.models import FeeToken, PriceSource

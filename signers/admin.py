@@ -8,13 +8,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from unfold.decorators import action, display
 
-from relayer_service.admin.confirmation import PendingAction
-from relayer_service.admin.dates import ago
-from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.referenced import ReferencedAdmin
-from relayer_service.admin.references import in_use, may_view_users
 from relayer_service.background.shares import waiting_for_others
-from relayer_service.storage.prefixes import CaseFolded
+from relayer_service.console.confirmation import PendingAction
+from relayer_service.console.dates import ago
+from relayer_service.console.jobs import ask_or_start
+from relayer_service.console.referenced import ReferencedAdmin
+from relayer_service.console.references import in_use, may_view_users
+from relayer_service.database.prefixes import CaseFolded
 from signers import signing
 from signers.backends.base import SignerError
 from signers.config_shapes import SignerType, shown_config

@@ -5,8 +5,8 @@ import orjson
 from django.db import models
 
 from relayer_service.audit.values import Hidden, hidden_column
+from relayer_service.database.prefixes import prefix_index
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, Sealed, sealed
-from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 from signers.config_shapes import SignerType, shown_config, split
 

@@ -16,7 +16,7 @@ from django.db.models import NOT_PROVIDED, Value
 from django.db.models.functions import Now
 from django.db.utils import ConnectionHandler
 
-from relayer_service.storage.operations import (
+from relayer_service.database.operations import (
     AddConstraintNotValid,
     AddIndexConcurrently,
     AddUniqueIndexConcurrently,

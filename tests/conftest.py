@@ -26,12 +26,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 from chain.nodes import breakers
 from relayer_service.background.tasks import queue
+from relayer_service.database import ttl_cache
+from relayer_service.database.caches import FailOpenRedisCache
+from relayer_service.database.postgresql.outages import outage
 from relayer_service.health import views as health
 from relayer_service.observability import metrics, probes
 from relayer_service.observability.logs import JsonFormatter, SecretFilter, redact
-from relayer_service.storage import ttl_cache
-from relayer_service.storage.caches import FailOpenRedisCache
-from relayer_service.storage.postgresql.outages import outage
 from relayers.nodes import call_statistics
 from rpc import counters
 from tests import database_copies, processes
@@ -206,7 +206,7 @@ def server_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server_port(django_db_setup: None, django_db_blocker: Any, server_log: Path) -> Iterator[int]:
     """The real web server, on the test database."""
-    constants = "relayer_service.request_bodies.TIMEOUT_SECONDS=2"
+    constants = "relayer_service.server.request_bodies.TIMEOUT_SECONDS=2"
     with django_db_blocker.unblock(), processes.web(server_log, RATE_LIMIT_RPC="", TEST_CONSTANTS=constants) as port:
         yield port
 

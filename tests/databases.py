@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection, connections
 
-from relayer_service.storage import databases
+from relayer_service.database import access
 
 SERVICE = ("relayer_service", "tokens", "signers", "notifications", "relayers", "rpc")
 MOMENT = datetime(2026, 11, 15, 12, 30, tzinfo=UTC)
@@ -21,7 +21,7 @@ ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 @contextmanager
 def sqlite(alias: str, file: Path) -> Iterator[str]:
     """Name a SQLite file that is made for it."""
-    with named(alias, databases.sqlite(file, lock_timeout_ms=5_000)):
+    with named(alias, access.sqlite(file, lock_timeout_ms=5_000)):
         yield alias
 
 

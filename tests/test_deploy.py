@@ -23,9 +23,10 @@ import pytest
 import yaml
 from django.conf import settings
 
-from relayer_service import processes, server
+from relayer_service import processes
 from relayer_service.background import tasks
-from relayer_service.supervisor import Supervisor
+from relayer_service.local.supervisor import Supervisor
+from relayer_service.server import serving
 from tests import dockerfile, proxy, servers
 from tests.check_deploy import PRODUCTION
 from tests.concurrency import PATIENCE_SECONDS, wait_until
@@ -194,7 +195,7 @@ def test_the_proxy_uses_a_restarted_process_before_the_next_is_stopped() -> None
 
 
 def test_processes_may_stop_for_longer_than_they_need() -> None:
-    web = processes.DRAIN_SECONDS + server.STOP_SECONDS
+    web = processes.DRAIN_SECONDS + serving.STOP_SECONDS
     assert seconds(SERVICES["web-1"]["stop_grace_period"]) > web
     assert seconds(Unit("relayer-web@.service")["Service"]["TimeoutStopSec"]) > web
     assert seconds(SERVICES["worker"]["stop_grace_period"]) > tasks.STOP_SECONDS
@@ -304,9 +305,9 @@ def test_the_health_check_asks_as_the_proxy_does(answers: int, code: int) -> Non
 
     with (
         http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server,
-        servers.serving(server, threading.Event()),
+        servers.serving(serving, threading.Event()),
     ):
-        assert check_health(server.server_port) == code
+        assert check_health(serving.server_port) == code
     assert hosts == ["example.com /health"]
 
 

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from relayer_service.supervisor import Supervisor
+from relayer_service.local.supervisor import Supervisor
 from tests import processes, proxy, servers
 from tests.api import Answer, Api, WireApi
 from tests.concurrency import PATIENCE_SECONDS, wait_until

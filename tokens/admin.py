@@ -13,13 +13,13 @@ from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import RelatedDropdownFilter
 from unfold.decorators import action, display
 
-from relayer_service.admin import confirmation
-from relayer_service.admin.base import ResourceAdmin
-from relayer_service.admin.confirmation import PendingAction
-from relayer_service.admin.dates import ago_titled, to_the_minute
-from relayer_service.admin.filters import StateFilter
-from relayer_service.admin.references import is_key, link
-from relayer_service.storage.prefixes import CaseFolded
+from relayer_service.console import confirmation
+from relayer_service.console.base import ResourceAdmin
+from relayer_service.console.confirmation import PendingAction
+from relayer_service.console.dates import ago_titled, to_the_minute
+from relayer_service.console.lists.filters import StateFilter
+from relayer_service.console.references import is_key, link
+from relayer_service.database.prefixes import CaseFolded
 from spending.console.formatting import shown_rules
 from spending.writes import stored_rules
 from tokens.console.forms import AccessTokenForm, RotationForm

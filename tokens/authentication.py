@@ -11,7 +11,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from relayer_service.storage.ttl_cache import TTLCache
+from relayer_service.database.ttl_cache import TTLCache
 from tokens import credentials
 from tokens.models import AccessToken, verified_tokens
 from tokens.tasks import record_use

@@ -12,9 +12,9 @@ from django.db import DatabaseError, models, transaction
 from django.utils import timezone
 
 from relayer_service.audit.recording import changed, record
+from relayer_service.database.prefixes import prefix_index
+from relayer_service.database.ttl_cache import TTLCache
 from relayer_service.net import incoming
-from relayer_service.storage.prefixes import prefix_index
-from relayer_service.storage.ttl_cache import TTLCache
 from spending.models import SpendingPolicy
 from spending.writes import audited_rules
 from tokens import credentials, peppers, scopes

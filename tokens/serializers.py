@@ -3,7 +3,7 @@ from typing import Any
 from rest_framework import serializers
 
 from relayer_service.api.serializers import BodySerializer, IntegerField, ListField, StringField, TimestampField
-from relayer_service.storage.clock import timestamp
+from relayer_service.database.clock import timestamp
 from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP, Rotation
 
 

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from notifications.emitting import emit_to_all
 from relayer_service.background.tasks import periodic, task
-from relayer_service.storage.clock import timestamp
+from relayer_service.database.clock import timestamp
 from tokens.events import TOKEN_EXPIRING, TokenExpiringData
 from tokens.models import AccessToken
 

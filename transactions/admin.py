@@ -11,10 +11,10 @@ from django.http import HttpRequest
 from unfold.decorators import display
 
 from chain.units import coins
-from relayer_service.admin.dates import exact
-from relayer_service.admin.lists import ResourceList
-from relayer_service.admin.references import is_key, link
-from relayer_service.admin.search import MANY
+from relayer_service.console.dates import exact
+from relayer_service.console.lists.changelists import ResourceList
+from relayer_service.console.lists.search import MANY
+from relayer_service.console.references import is_key, link
 from relayer_service.observability.tracing import trace_id
 from transactions.console import formatting
 from transactions.console.actions import RequestedActionAdmin

@@ -14,11 +14,11 @@ from django.db.models import QuerySet
 from notifications.delivery.creating import Emission
 from notifications.emitting import emit_each
 from relayer_service.audit.actors import Actor
+from relayer_service.database.clock import DatabaseNow, database_now
+from relayer_service.database.compiled import compiled
+from relayer_service.database.inserting import insert
+from relayer_service.database.updating import update_each
 from relayer_service.observability.logs import redact
-from relayer_service.storage.clock import DatabaseNow, database_now
-from relayer_service.storage.compiled import compiled
-from relayer_service.storage.inserting import insert
-from relayer_service.storage.updating import update_each
 from relayers.models import Relayer
 from transactions import metrics
 from transactions.events import BY_STATUS, RequestedEvent, TransactionChangeData, TransactionEvent

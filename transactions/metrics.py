@@ -18,8 +18,8 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from chain.networks import network_by_chain_id
+from relayer_service.database.clock import database_now
 from relayer_service.observability.metrics import BUCKETS, StateCollector, shared
-from relayer_service.storage.clock import database_now
 from relayer_service.storage.resources import first_state
 from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, IS_OPEN, Lane, Status, Transaction, Waiting
 from transactions.records.queues import with_oldest_due

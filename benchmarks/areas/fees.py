@@ -49,7 +49,7 @@ def service(folder: Path) -> Iterator[tuple[int, dict[str, str]]]:
     environment = plain_environment() | {"DATA_DIR": str(folder), "PORT": str(port)}
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(
-        [sys.executable, "-m", "relayer_service.run"], cwd=PROJECT, env=environment, stdout=quiet, stderr=quiet
+        [sys.executable, "-m", "relayer_service.local.run"], cwd=PROJECT, env=environment, stdout=quiet, stderr=quiet
     )
     try:
         wait_for_port(port, 60, process=process)

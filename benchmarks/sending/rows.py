@@ -125,7 +125,7 @@ def new_relayer(number: int, node: str, target: Any) -> Any:
 
 def add_queued(relayer: Any, count: int) -> None:
     """Add pending transactions of a relayer with their first status change, as accepting does."""
-    from relayer_service.storage.clock import database_now
+    from relayer_service.database.clock import database_now
     from transactions.models import Lane, Status, StatusChange, Transaction
 
     now = database_now()

@@ -55,7 +55,7 @@ def prepare_environment(folder: Path, database_url: str, redis_url: str, **extra
 @contextmanager
 def migrated() -> Iterator[None]:
     """Migrate the database so that rows can be created, and leave no connection of this process behind."""
-    from relayer_service import run
+    from relayer_service.local import run
 
     run.prepare_data_dir(Path(os.environ["DATA_DIR"]))
     run.prepare_service()

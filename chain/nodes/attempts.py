@@ -24,9 +24,9 @@ from chain.nodes.answers import (
 )
 from chain.nodes.observers import Head, note_call
 from relayer_service.background.pools import Pool
+from relayer_service.database.ttl_cache import TTLCache
 from relayer_service.net import node_http, outgoing
 from relayer_service.net.bounded import AnswerTooLarge, time_left
-from relayer_service.storage.ttl_cache import TTLCache
 
 logger = logging.getLogger(__name__)
 

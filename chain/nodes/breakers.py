@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from django.core.cache import cache
 
 from chain.nodes.observers import node_key
-from relayer_service.storage.ttl_cache import TTLCache
+from relayer_service.database.ttl_cache import TTLCache
 
 # One failure may be chance; few are enough, as each costs a caller a timeout.
 FAILURES_TO_PAUSE = 3

@@ -22,15 +22,15 @@ from notifications.delivery import texts
 from notifications.delivery.attempts import request_body
 from notifications.jobs import DeliveryKind, ReplayDeliveries, RetryDeliveries
 from notifications.models import Attempt, Delivery, Notification
-from relayer_service.admin import confirmation
-from relayer_service.admin.base import ReadOnly, ReadOnlyAdmin
-from relayer_service.admin.confirmation import MAX_SHOWN, PendingAction, Table
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import ago_titled, exact, to_the_minute, until
-from relayer_service.admin.filters import DayRangeFilter
-from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.lists import MAX_LISTED
-from relayer_service.admin.references import link
+from relayer_service.console import confirmation
+from relayer_service.console.base import ReadOnly, ReadOnlyAdmin
+from relayer_service.console.confirmation import MAX_SHOWN, PendingAction, Table
+from relayer_service.console.dates import ago_titled, exact, to_the_minute, until
+from relayer_service.console.jobs import ask_or_start
+from relayer_service.console.lists.changelists import MAX_LISTED
+from relayer_service.console.lists.filters import DayRangeFilter
+from relayer_service.console.overview.dashboard import label
+from relayer_service.console.references import link
 from relayer_service.observability.tracing import trace_id
 
 # A target's response is untrusted: it is shown as plain text.

@@ -8,7 +8,7 @@ from unfold.contrib.filters.admin import DropdownFilter, TextFilter
 
 from notifications.events import all_events
 from notifications.models import TARGET_TROUBLES, Delivery, Notification
-from relayer_service.admin.filters import StateFilter
+from relayer_service.console.lists.filters import StateFilter
 
 TARGET_STATES = TARGET_TROUBLES | {"ok": Q(enabled=True, failing_since=None, gone_at=None)}
 # Query parameter of the list of deliveries: the id of a relayer.

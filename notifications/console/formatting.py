@@ -3,8 +3,8 @@
 from django.utils.html import format_html
 
 from notifications.models import Notification
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import to_the_minute
+from relayer_service.console.dates import to_the_minute
+from relayer_service.console.overview.dashboard import label
 
 
 def state(notification: Notification) -> tuple[str, str, str]:

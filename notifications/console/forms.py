@@ -15,7 +15,7 @@ from notifications.events import NOTIFICATION_TEST, all_events
 from notifications.models import MAX_ADDRESSES, Notification, mailto
 from notifications.subscriptions import groups
 from notifications.writes import NotificationWrite
-from relayer_service.admin.forms import ResourceForm
+from relayer_service.console.forms import ResourceForm
 from relayer_service.net.addresses import without_user_info
 
 

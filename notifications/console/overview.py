@@ -16,7 +16,8 @@ from notifications.emitting import send_test_event
 from notifications.events import NOTIFICATION_TEST
 from notifications.models import Delivery, DeliveryHour, Notification
 from notifications.writes import NotificationWrite
-from relayer_service.admin.attention import (
+from relayer_service.console.dates import exact
+from relayer_service.console.overview.attention import (
     LATE,
     UNKNOWN,
     AttentionSubject,
@@ -29,11 +30,10 @@ from relayer_service.admin.attention import (
     read_groups,
     read_once,
 )
-from relayer_service.admin.charts import LAST_DAY, Period, bars, range_links
-from relayer_service.admin.dashboard import Card, alarm, link
-from relayer_service.admin.dates import exact
-from relayer_service.admin.getting_started import DEMO, Demo, Step, add_page, local_url
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.console.overview.charts import LAST_DAY, Period, bars, range_links
+from relayer_service.console.overview.dashboard import Card, alarm, link
+from relayer_service.console.overview.getting_started import DEMO, Demo, Step, add_page, local_url
+from relayer_service.database.clock import DatabaseNow
 
 FAILING, GONE, LATE_DELIVERIES = (f"webhooks.{name}" for name in ("failing", "gone", "late"))
 REASONS = {

@@ -8,10 +8,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from notifications.models import Delivery, Notification
-from relayer_service.admin.charts import RANGES, Period, bars, range_links, ranges_within
-from relayer_service.admin.dates import exact
-from relayer_service.admin.panels import Panel
-from relayer_service.storage.truncation import DayOf, HourOf
+from relayer_service.console.dates import exact
+from relayer_service.console.overview.charts import RANGES, Period, bars, range_links, ranges_within
+from relayer_service.console.panels import Panel
+from relayer_service.database.truncation import DayOf, HourOf
 
 COLOURS = {
     Delivery.State.DELIVERED: "var(--color-green-500)",

@@ -11,11 +11,11 @@ from notifications.console import formatting
 from notifications.delivery import signing
 from notifications.models import KEY_OVERLAP_HOURS, Notification
 from notifications.writes import NotificationWrite
-from relayer_service.admin import confirmation
-from relayer_service.admin.confirmation import PendingAction
-from relayer_service.admin.dates import exact
-from relayer_service.admin.panels import Panel, object_view
 from relayer_service.audit.recording import acted, record
+from relayer_service.console import confirmation
+from relayer_service.console.confirmation import PendingAction
+from relayer_service.console.dates import exact
+from relayer_service.console.panels import Panel, object_view
 
 GENERATED = "A random key is generated and shown once. Requests are signed with it from then on."
 OVERLAP = f"The current key also signs for {KEY_OVERLAP_HOURS} hours, so that receivers have time to switch."

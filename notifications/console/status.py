@@ -20,12 +20,12 @@ from notifications.emitting import send_test_event
 from notifications.jobs import RetryDeliveries
 from notifications.models import Delivery, Notification
 from notifications.writes import NotificationWrite
-from relayer_service.admin import confirmation
-from relayer_service.admin.confirmation import CONFIRMED, PendingAction, ReasonForm, Table
-from relayer_service.admin.dates import ago_titled, to_the_minute, until
-from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.panels import Panel, object_view
-from relayer_service.admin.references import link
+from relayer_service.console import confirmation
+from relayer_service.console.confirmation import CONFIRMED, PendingAction, ReasonForm, Table
+from relayer_service.console.dates import ago_titled, to_the_minute, until
+from relayer_service.console.jobs import ask_or_start
+from relayer_service.console.panels import Panel, object_view
+from relayer_service.console.references import link
 from relayer_service.jobs.kinds import kind
 from relayer_service.storage.selections import Selection, SelectionError
 

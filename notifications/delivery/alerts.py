@@ -15,7 +15,7 @@ from notifications import events, subscriptions
 from notifications.delivery.attempts import Outcome
 from notifications.delivery.creating import create_deliveries
 from notifications.models import Notification
-from relayer_service.storage.clock import database_now, timestamp
+from relayer_service.database.clock import database_now, timestamp
 
 MAX_ALERTED = 100
 MIN_INTERVAL = timedelta(hours=1)

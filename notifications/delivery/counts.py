@@ -12,10 +12,10 @@ from django.db import transaction
 from django.db.models import Count, Min, OuterRef, QuerySet, Subquery, Sum
 
 from notifications.models import FAILED_AT, Delivery, DeliveryHour, Notification, SkippedEventCount
+from relayer_service.database.clock import DatabaseNow, database_now
+from relayer_service.database.truncation import HourOf
 from relayer_service.models import RowDelta
-from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.counting import fold_rows
-from relayer_service.storage.truncation import HourOf
 
 HOURS = 24
 DAY = timedelta(days=1)

@@ -17,10 +17,10 @@ from notifications.delivery.counts import count_skipped
 from notifications.events import Data, Event
 from notifications.models import Delivery, Notification, new_message_id
 from notifications.subscriptions import is_chosen
+from relayer_service.database.clock import database_now, timestamp
+from relayer_service.database.compiled import compiled
+from relayer_service.database.inserting import insert
 from relayer_service.observability import logs, tracing
-from relayer_service.storage.clock import database_now, timestamp
-from relayer_service.storage.compiled import compiled
-from relayer_service.storage.inserting import insert
 
 
 @compiled()

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from notifications.models import Delivery, Notification
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
 
 BATCH_SIZE = 500
 # Between two batches: on SQLite others cannot write while one is deleted.

@@ -22,9 +22,9 @@ from notifications.delivery.attempts import Outcome, next_attempt, observe_attem
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.recording import changed, record
+from relayer_service.database.clock import DatabaseNow, database_now
 from relayer_service.observability import tracing
 from relayer_service.observability.logs import request_id
-from relayer_service.storage.clock import DatabaseNow, database_now
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef
 from notifications.delivery import attempts
 from notifications.delivery.outbox import MAX_CLAIMED, Exchange
 from notifications.models import Delivery, Notification
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
 
 
 def send_due(events: Collection[str]) -> None:

@@ -3,7 +3,7 @@
 import django.db.models.deletion
 import django.db.models.functions.comparison
 import relayer_service.storage.encryption
-import relayer_service.storage.prefixes
+import relayer_service.database.prefixes
 from django.db import migrations, models
 
 from relayer_service.storage.counting import CountRows

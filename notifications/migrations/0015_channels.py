@@ -1,7 +1,7 @@
 from django.db import migrations, models
 
 import notifications.models
-from relayer_service.storage.operations import AddConstraintNotValid
+from relayer_service.database.operations import AddConstraintNotValid
 
 
 class Migration(migrations.Migration):

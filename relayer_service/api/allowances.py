@@ -8,8 +8,8 @@ import math
 import threading
 import time
 
-from relayer_service.storage.caches import count
-from relayer_service.storage.ttl_cache import TTLCache
+from relayer_service.database.caches import count
+from relayer_service.database.ttl_cache import TTLCache
 
 # Of the counter in the cache: clocks differ.
 MARGIN_SECONDS = 5

@@ -20,8 +20,8 @@ from relayer_service.api.envelope import Fault
 from relayer_service.api.error_codes import HEADER, ErrorCode, code_of_status, listed
 from relayer_service.api.operations import extension_of
 from relayer_service.background.shares import RETRY_AFTER_SECONDS, Busy
-from relayer_service.storage.databases import is_unavailable
-from relayer_service.storage.ttl_cache import TTLCache
+from relayer_service.database.access import is_unavailable
+from relayer_service.database.ttl_cache import TTLCache
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from relayer_service import extensions
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import API_NAMES
 from relayer_service.api.serializers import BodySerializer, ChoiceField, StringField, TimeField
-from relayer_service.storage.prefixes import starts_with
+from relayer_service.database.prefixes import starts_with
 
 Rows = QuerySet[Any]
 

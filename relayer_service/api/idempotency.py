@@ -25,8 +25,8 @@ from rest_framework.viewsets import GenericViewSet
 from relayer_service import extensions
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict
+from relayer_service.database.nul import has_nul
 from relayer_service.models import IDEMPOTENCY_KEPT, IdempotentRequest
-from relayer_service.storage.nul import has_nul
 
 HEADER = "Idempotency-Key"
 REPLAYED = {"Idempotent-Replayed": "true"}

@@ -17,8 +17,8 @@ from rest_framework.fields import empty
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.api.parsers import WrittenFloat
+from relayer_service.database.clock import timestamp
 from relayer_service.observability.logs import redact
-from relayer_service.storage.clock import timestamp
 from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH, validate_identifier
 
 # Faults show no longer names of unknown fields: `redact` might not recognise a truncated secret.

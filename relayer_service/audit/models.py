@@ -12,7 +12,7 @@ from django.utils.text import capfirst
 
 from relayer_service.audit.actors import ActorKind
 from relayer_service.audit.values import as_text
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
 
 PRUNE_BATCH_SIZE = 1_000
 # Between two batches: on SQLite others cannot write while one is deleted.

@@ -19,7 +19,7 @@ from django.utils import timezone
 from relayer_service.audit import actors
 from relayer_service.audit.models import AuditEntry, type_of
 from relayer_service.audit.values import NOTHING, differences
-from relayer_service.storage.inserting import insert, insert_both
+from relayer_service.database.inserting import insert, insert_both
 
 BATCH_SIZE = 500
 # How long repetitions of an action are counted on its entry, and how long the next one remembers that count.

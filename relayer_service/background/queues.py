@@ -17,8 +17,8 @@ from huey.serializer import SignedSerializer
 from huey.storage import PostgresStorage, RedisStorage, SqliteStorage
 
 from relayer_service.background.pools import ProcessState, at_exit
-from relayer_service.storage.caches import ONCE_MORE, RETRY_SECONDS
-from relayer_service.storage.databases import POSTGRESQL_SCHEMES
+from relayer_service.database.access import POSTGRESQL_SCHEMES
+from relayer_service.database.caches import ONCE_MORE, RETRY_SECONDS
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from django.conf import settings
 
-from relayer_service.storage.databases import release_connection
+from relayer_service.database.access import release_connection
 
 # `Retry-After` of responses that were rejected for lack of threads or of a database.
 RETRY_AFTER_SECONDS = 5

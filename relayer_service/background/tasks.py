@@ -28,6 +28,7 @@ from huey.exceptions import HueyException
 from relayer_service.audit import actors
 from relayer_service.audit.actors import Actor, ActorKind
 from relayer_service.background.queues import create_queue
+from relayer_service.database.access import is_unavailable, release_connection, require_room
 from relayer_service.models import (
     AuditEntry,
     EncryptionKey,
@@ -39,7 +40,6 @@ from relayer_service.models import (
 from relayer_service.observability import metrics
 from relayer_service.observability.logs import request_id
 from relayer_service.storage import counting
-from relayer_service.storage.databases import is_unavailable, release_connection, require_room
 
 logger = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from django.utils.module_loading import import_string
 
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.background.tasks import periodic, push, task
+from relayer_service.database.access import is_unavailable
+from relayer_service.database.clock import DatabaseNow, database_now
 from relayer_service.jobs.kinds import JobKind, Result, kind
 from relayer_service.jobs.models import MAX_FAILURES_NAMED, Job
 from relayer_service.observability import tracing
-from relayer_service.storage.clock import DatabaseNow, database_now
-from relayer_service.storage.databases import is_unavailable
 from relayer_service.storage.selections import Selection
 
 logger = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from typing import Any
 
 from relayer_service.background import pools
 from relayer_service.background.pools import ProcessState
+from relayer_service.database.ttl_cache import TTLCache
 from relayer_service.net import addresses
-from relayer_service.storage.ttl_cache import TTLCache
 
 # How long a result, or a lookup that hangs, is cached.
 KEEP_SECONDS = 10

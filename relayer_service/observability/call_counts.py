@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 from django.db import connection, models
 
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
 
 # What is counted. The rows of all relayers sort last: all processes write the same few, and lock them.
 NODE, RELAYER, ALL_RELAYERS = "node", "relayer", "relayers"

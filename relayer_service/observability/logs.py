@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 from django.conf import settings
 
+from relayer_service.database.ttl_cache import TTLCache
 from relayer_service.observability import tracing
-from relayer_service.storage.ttl_cache import TTLCache
 
 # No format shows the source location, and without looking it up a line costs a third less.
 logging._srcfile = None

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from django.db import connections
 
-from relayer_service.storage.databases import is_unavailable
+from relayer_service.database.access import is_unavailable
 
 logger = logging.getLogger(__name__)
 

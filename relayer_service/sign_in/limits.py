@@ -18,9 +18,9 @@ from django.core.cache import cache
 from django.http import HttpRequest
 from django_ratelimit.core import EXPIRATION_FUDGE, _get_window, _make_cache_key, _split_rate, get_usage
 
+from relayer_service.database import caches
 from relayer_service.net.incoming import parse_address
 from relayer_service.sign_in.models import SignInAddress
-from relayer_service.storage import caches
 
 # IPv6 networks are assigned in this size: a client has all addresses in it.
 IPV6_PREFIX = 64

@@ -12,8 +12,8 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from relayer_service.audit.recording import acted, record
+from relayer_service.database.clock import DatabaseNow
 from relayer_service.sign_in import codes
-from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.encryption import EncryptedJSONField, seal, sealed
 
 ADDRESSES_KEPT = timedelta(days=30)

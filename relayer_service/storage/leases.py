@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Self
 from django.db import models, transaction
 from django.db.models.expressions import Combinable
 
-from relayer_service.storage.clock import DatabaseNow, database_now
-from relayer_service.storage.databases import release_connection
+from relayer_service.database.access import release_connection
+from relayer_service.database.clock import DatabaseNow, database_now
 
 
 class LeasedQuerySet(models.QuerySet[Any]):

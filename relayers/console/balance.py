@@ -10,9 +10,9 @@ from django.utils.safestring import SafeString
 
 from chain.networks import networks
 from chain.units import coins
-from relayer_service.admin.charts import GREY, RANGES, ChartRange, Period, bars, line, range_links
-from relayer_service.admin.panels import Panel
 from relayer_service.amounts import decimal_text
+from relayer_service.console.overview.charts import GREY, RANGES, ChartRange, Period, bars, line, range_links
+from relayer_service.console.panels import Panel
 from relayers.console import formatting
 from relayers.health.balance_hours import by_step
 from relayers.health.runway import by_day, runway

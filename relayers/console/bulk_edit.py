@@ -15,10 +15,10 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, U
 from chain.networks import networks
 from chain.units import coins
 from notifications.models import Notification
-from relayer_service.admin import confirmation
-from relayer_service.admin.base import KeySelect, ResourceAdmin
-from relayer_service.admin.confirmation import PendingAction, ReasonForm
-from relayer_service.admin.jobs import announce
+from relayer_service.console import confirmation
+from relayer_service.console.base import KeySelect, ResourceAdmin
+from relayer_service.console.confirmation import PendingAction, ReasonForm
+from relayer_service.console.jobs import announce
 from relayer_service.jobs import running
 from relayer_service.jobs.kinds import kind
 from relayer_service.net.addresses import mask

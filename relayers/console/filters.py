@@ -7,8 +7,8 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import CheckboxFilter, DropdownFilter
 
-from relayer_service.admin.filters import StateFilter
-from relayer_service.storage.literals import with_literals
+from relayer_service.console.lists.filters import StateFilter
+from relayer_service.database.literals import with_literals
 from relayers.models import ACTIVE, CONDITIONS
 from relayers.models.health import BALANCE_USED_UP_SOON, CHECK_FAILURES, NODES_FAILING, USED_UP_SOON, of_relayer
 

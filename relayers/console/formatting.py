@@ -6,9 +6,9 @@ from django.utils.html import format_html, format_html_join
 
 from chain.networks import Network, networks
 from chain.units import coins
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import ago
 from relayer_service.amounts import rounded_text
+from relayer_service.console.dates import ago
+from relayer_service.console.overview.dashboard import label
 from relayers.health.probes import missing_address_reason
 from relayers.models import ACTIVE, Relayer
 

@@ -12,8 +12,8 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 from chain.networks import networks, resolve_alias
 from chain.units import amount, coins, whole_number
 from relayer_service import extensions
-from relayer_service.admin.forms import ResourceForm, declare_fields
 from relayer_service.api.evm import validate_evm_address
+from relayer_service.console.forms import ResourceForm, declare_fields
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.console.url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlRowsField

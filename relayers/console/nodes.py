@@ -16,13 +16,13 @@ from django.utils import timezone
 
 from chain.networks import networks
 from chain.nodes import failover as chain_nodes
-from relayer_service.admin import confirmation
-from relayer_service.admin.base import ResourceAdmin
-from relayer_service.admin.confirmation import PendingAction, ReasonForm, Table
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import ago
 from relayer_service.audit.recording import created, deleted, record
 from relayer_service.background.shares import waiting_for_others
+from relayer_service.console import confirmation
+from relayer_service.console.base import ResourceAdmin
+from relayer_service.console.confirmation import PendingAction, ReasonForm, Table
+from relayer_service.console.dates import ago
+from relayer_service.console.overview.dashboard import label
 from relayer_service.storage.selections import Selection
 from relayers.models.nodes import NodeOutage
 from relayers.nodes import call_statistics, inventory

@@ -14,7 +14,8 @@ from django.utils import timezone
 from chain.networks import Network, networks
 from chain.nodes import failover
 from notifications.console.overview import demo_webhook
-from relayer_service.admin.attention import (
+from relayer_service.background.shares import Busy, waiting_for_others
+from relayer_service.console.overview.attention import (
     LATE,
     UNKNOWN,
     AttentionSubject,
@@ -28,11 +29,10 @@ from relayer_service.admin.attention import (
     read_groups,
     read_once,
 )
-from relayer_service.admin.dashboard import Card, label, link
-from relayer_service.admin.getting_started import DEMO, FIRST_ROWS, CannotSetUp, Demo, Step, add_page
-from relayer_service.background.shares import Busy, waiting_for_others
-from relayer_service.storage.clock import DatabaseNow
-from relayer_service.storage.literals import with_literals
+from relayer_service.console.overview.dashboard import Card, label, link
+from relayer_service.console.overview.getting_started import DEMO, FIRST_ROWS, CannotSetUp, Demo, Step, add_page
+from relayer_service.database.clock import DatabaseNow
+from relayer_service.database.literals import with_literals
 from relayers.console.formatting import VARIANTS, balance_and_limit
 from relayers.health.checking import FAILURES_TO_DISABLE
 from relayers.health.probes import missing_address_reason

@@ -9,12 +9,12 @@ from django.utils.html import format_html
 
 from chain.nodes import failover
 from chain.nodes.failover import NodeStatus
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import ago
-from relayer_service.admin.panels import Panel, object_view
 from relayer_service.audit.actors import ActorKind
 from relayer_service.audit.models import AuditEntry
 from relayer_service.background.shares import waiting_for_others
+from relayer_service.console.dates import ago
+from relayer_service.console.overview.dashboard import label
+from relayer_service.console.panels import Panel, object_view
 from relayer_service.storage.encryption import DecryptionError
 from relayers.console import formatting
 from relayers.health.probes import missing_address_reason

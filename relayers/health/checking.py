@@ -24,7 +24,7 @@ from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import changed, record
 from relayer_service.background import pools
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers import events, guards
 from relayers.health.check_queues import CheckQueues

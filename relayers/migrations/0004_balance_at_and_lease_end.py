@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-import relayer_service.storage.clock
+import relayer_service.database.clock
 
 
 class Migration(migrations.Migration):

@@ -3,7 +3,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-from relayer_service.storage.operations import AddConstraintNotValid
+from relayer_service.database.operations import AddConstraintNotValid
 
 
 class Migration(migrations.Migration):

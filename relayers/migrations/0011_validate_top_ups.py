@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from relayer_service.storage.operations import ValidateConstraint
+from relayer_service.database.operations import ValidateConstraint
 
 
 class Migration(migrations.Migration):

@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from relayer_service.storage.operations import AddIndexConcurrently
+from relayer_service.database.operations import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):

@@ -1,8 +1,8 @@
 """What the service finds out about a relayer, in a table of its own. See 0026 for how both releases write it."""
 
 import django.db.models.deletion
-import relayer_service.storage.clock
-import relayer_service.storage.prefixes
+import relayer_service.database.clock
+import relayer_service.database.prefixes
 from django.db import migrations, models
 
 # Of each page: the next versions of its rows fit beside them, and a claim updates no index.

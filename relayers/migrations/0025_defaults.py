@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
 
 REASONS = [('NonceSyncFailed', 'The nonce cannot be read from any node')]
 

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from relayer_service.storage.operations import AddTrigramIndex
+from relayer_service.database.operations import AddTrigramIndex
 
 
 class Migration(migrations.Migration):

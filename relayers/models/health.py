@@ -6,9 +6,9 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db import models
 from django.db.models.fields.related_descriptors import ReverseOneToOneDescriptor
 
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
+from relayer_service.database.prefixes import DigitsOrder
 from relayer_service.storage.leases import Leased, LeasedQuerySet
-from relayer_service.storage.prefixes import DigitsOrder
 
 # Balances that are unknown are the lowest.
 BALANCE_ORDER = DigitsOrder("health__balance_text")

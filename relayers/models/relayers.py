@@ -11,9 +11,9 @@ from chain.nodes.observers import node_key
 from notifications.models import Notification
 from relayer_service.api.exceptions import NotFound
 from relayer_service.audit.values import hidden_column
+from relayer_service.database.prefixes import prefix_index, starts_with
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
-from relayer_service.storage.prefixes import prefix_index, starts_with
 from relayer_service.storage.resources import Resource
 from relayers.models.health import DISABLED, LOW_BALANCE, UNKNOWN, WORKING, of_relayer
 from relayers.models.top_ups import NO_TOP_UP, TOP_UP_COLUMNS, WITH_TOP_UP, TopUpAmounts, top_up_faults

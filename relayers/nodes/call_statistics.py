@@ -8,9 +8,9 @@ from chain.nodes import breakers
 from chain.nodes.observers import Head, NodeCall, node_key
 from chain.nodes.plausibility import MAX_TIMESTAMP
 from relayer_service.background.counts import PendingCounts
+from relayer_service.database.ttl_cache import TTLCache
 from relayer_service.observability import call_counts
 from relayer_service.observability.call_counts import NODE, OK, CallCount, Key, Tally
-from relayer_service.storage.ttl_cache import TTLCache
 from relayers.models.nodes import NodeOutage
 
 FAILED = "failed"

@@ -28,10 +28,10 @@ from relayer_service.api.serializers import (
     TimestampField,
     collecting,
 )
+from relayer_service.database.clock import timestamp
 from relayer_service.net import addresses, outgoing
 from relayer_service.net.addresses import MASK
 from relayer_service.net.incoming import InsufficientScope
-from relayer_service.storage.clock import timestamp
 from relayer_service.storage.resources import Resource
 from relayers import guards
 from relayers.health.probes import ProbeCache

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
-from relayer_service.admin.charts import GREY, Period, bars, line
+from relayer_service.console.overview.charts import GREY, Period, bars, line
 from relayer_service.observability import call_counts
 from relayer_service.observability.call_counts import OK, RELAYER, Counted, Tally
 from relayers.models import Relayer

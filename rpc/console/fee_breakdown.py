@@ -8,8 +8,8 @@ from chain.fees.fee_history import BaseFeeSource
 from chain.fees.gas_price import FeeRules, GasPrice
 from chain.fees.native_fee import NativeFee
 from chain.networks import Network
-from relayer_service.admin.dates import ago
 from relayer_service.amounts import Amount, decimal_text, rate_text
+from relayer_service.console.dates import ago
 from rpc.console.formatting import moment
 from rpc.errors import RpcError
 from rpc.fees.quote import FeeQuote, TokenFee

@@ -6,8 +6,8 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from django.utils.html import format_html
 
 from chain.networks import networks
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import ago
+from relayer_service.console.dates import ago
+from relayer_service.console.overview.dashboard import label
 from rpc.models import FeeToken
 
 VARIANTS = {"ok": "success", "stale": "warning", "failed": "danger", "not read yet": "default", "off": "info"}

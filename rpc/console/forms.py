@@ -9,8 +9,8 @@ from unfold.forms import PaginationInlineFormSet
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldBooleanWidget
 
 from chain.networks import networks
-from relayer_service.admin.dates import ago
-from relayer_service.admin.forms import ResourceForm
+from relayer_service.console.dates import ago
+from relayer_service.console.forms import ResourceForm
 from rpc.models import FeeToken, PriceSource
 from rpc.writes import FeeTokenWrite
 

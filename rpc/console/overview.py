@@ -10,9 +10,9 @@ from django.db.models.functions import Coalesce, RowNumber
 from django.http import HttpRequest
 from django.urls import reverse
 
-from relayer_service.admin.attention import MAX_CAUSES, AttentionSubject, Cause, Example, read_once
-from relayer_service.admin.charts import Period, range_links
-from relayer_service.admin.dashboard import Card, alarm, link
+from relayer_service.console.overview.attention import MAX_CAUSES, AttentionSubject, Cause, Example, read_once
+from relayer_service.console.overview.charts import Period, range_links
+from relayer_service.console.overview.dashboard import Card, alarm, link
 from relayer_service.observability import call_counts
 from relayer_service.observability.call_counts import ALL_RELAYERS, OK, Tally
 from relayers.console.overview import list_url as relayers_list_of

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from relayer_service.admin.charts import Period, range_links
-from relayer_service.admin.dates import ago
-from relayer_service.admin.panels import Panel, object_view
+from relayer_service.console.dates import ago
+from relayer_service.console.overview.charts import Period, range_links
+from relayer_service.console.panels import Panel, object_view
 from relayers.models import Relayer
 from rpc.console import calls, formatting
 

@@ -18,12 +18,12 @@ from django.urls import reverse
 from rest_framework.exceptions import APIException
 
 from chain.units import coins
-from relayer_service.admin import confirmation
-from relayer_service.admin.confirmation import PendingAction, ReasonForm, Table
-from relayer_service.admin.panels import Panel, object_view
-from relayer_service.admin.references import link
 from relayer_service.api.idempotency import body_digest
 from relayer_service.audit.recording import acted, record
+from relayer_service.console import confirmation
+from relayer_service.console.confirmation import PendingAction, ReasonForm, Table
+from relayer_service.console.panels import Panel, object_view
+from relayer_service.console.references import link
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer

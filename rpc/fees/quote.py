@@ -15,7 +15,7 @@ from chain.nodes.plausibility import MAX_TIMESTAMP
 from chain.readings import gather
 from chain.transactions import NotATransaction, Transaction, decode
 from relayer_service.amounts import decimal_text, rate_text, token_units
-from relayer_service.storage.databases import release_connection
+from relayer_service.database.access import release_connection
 from relayers import policies
 from rpc import errors
 from rpc.errors import RpcError

@@ -13,7 +13,7 @@ from eth_utils.address import is_hex_address, to_checksum_address
 
 from chain.networks import Network
 from relayer_service.api.evm import validate_evm_address
-from relayer_service.storage.ttl_cache import TTLCache
+from relayer_service.database.ttl_cache import TTLCache
 from rpc import errors, relayer_lookup
 from rpc.errors import RpcError
 from rpc.fees.sources import SOURCES

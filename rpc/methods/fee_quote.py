@@ -13,7 +13,7 @@ from chain.fees.gas_price import GasPrice
 from chain.fees.native_fee import Gas
 from relayer_service.amounts import BASIS_POINTS, Amount, rate_text, with_bps
 from relayer_service.api.serializers import ChoiceField, IntegerField, ListField, StringField, TimestampField
-from relayer_service.storage.clock import timestamp
+from relayer_service.database.clock import timestamp
 from relayers.models import Relayer
 from rpc.errors import RpcError
 from rpc.fees.quote import FeeQuote as Quoted

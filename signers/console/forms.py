@@ -20,12 +20,12 @@ from unfold.widgets import (
     UnfoldBooleanWidget,
 )
 
-from relayer_service.admin.confirmation import Table
-from relayer_service.admin.forms import ResourceForm, declare_fields
-from relayer_service.admin.references import link
 from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ObjectField
 from relayer_service.background.shares import waiting_for_others
+from relayer_service.console.confirmation import Table
+from relayer_service.console.forms import ResourceForm, declare_fields
+from relayer_service.console.references import link
 from relayer_service.storage.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError

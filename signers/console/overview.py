@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest
 
-from relayer_service.admin.getting_started import DEMO, Demo, Step, add_page
+from relayer_service.console.overview.getting_started import DEMO, Demo, Step, add_page
 from signers.config_shapes import SignerType
 from signers.key_sources import HARDHAT_KEY, first_source
 from signers.models import Signer

@@ -16,7 +16,7 @@ from chain.networks import BaseFeeRule, Network, NetworkKind
 from chain.nodes import attempts
 from chain.nodes.answers import read_answers
 from chain.nodes.attempts import Call
-from relayer_service.storage import ttl_cache
+from relayer_service.database import ttl_cache
 from rpc import dispatch
 from rpc.fees import quote
 from rpc.relayer_lookup import RpcRelayer

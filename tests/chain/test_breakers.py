@@ -14,8 +14,8 @@ import redis
 from django.core.cache import caches
 
 from chain.nodes import breakers
+from relayer_service.database.caches import FailOpenRedisCache
 from relayer_service.observability import metrics
-from relayer_service.storage.caches import FailOpenRedisCache
 from tests.concurrency import wait_until
 from tests.relayer_service.observability.test_metrics import samples
 from tests.servers import PROJECT, free_port
@@ -67,7 +67,7 @@ def test_keys_in_the_cache_do_not_hold_the_url() -> None:
 def test_a_cache_that_is_down_pauses_nothing_and_fails_nothing(settings: Any) -> None:
     settings.CACHES = {
         "default": {
-            "BACKEND": "relayer_service.storage.caches.FailOpenRedisCache",
+            "BACKEND": "relayer_service.database.caches.FailOpenRedisCache",
             "LOCATION": f"redis://127.0.0.1:{free_port()}/0",
         }
     }

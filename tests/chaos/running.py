@@ -19,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 
 from relayer_service.background import tasks
 from relayer_service.background.queues import create_queue
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
 from relayers.models import Relayer
 from tests.api import Api
 from tests.chain.hardhat import Chain, NodeError

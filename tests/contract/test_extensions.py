@@ -14,7 +14,7 @@ from pytest_django import Settings
 from rest_framework import serializers
 
 from relayer_service import extensions
-from relayer_service.api.openapi import TAGS
+from relayer_service.api.schema.openapi import TAGS
 from relayer_service.api.serializers import StrictSerializer, StringField
 from rpc import schema
 from rpc.methods import METHODS

@@ -22,7 +22,7 @@ from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.processes import children
 from tests.servers import PROJECT, free_port
 
-COMMAND = [sys.executable, "-m", "relayer_service.run"]
+COMMAND = [sys.executable, "-m", "relayer_service.local.run"]
 
 
 def environment(data_dir: Path, **extra: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from tests.contract import bodies, raw
 from tests.relayers.factories import relayer, signer
 
 # Few threads, and less patience than the defaults have.
-BODY_TIMEOUT = "relayer_service.request_bodies.TIMEOUT_SECONDS={}"
+BODY_TIMEOUT = "relayer_service.server.request_bodies.TIMEOUT_SECONDS={}"
 CLIENT_TIMEOUT = "relayer_service.processes.CLIENT_TIMEOUT_SECONDS=8"
 SETTINGS = {"WEB_THREADS": "4", "TEST_CONSTANTS": f"{CLIENT_TIMEOUT} {BODY_TIMEOUT.format(8)}"}
 HALF_HEAD = b"GET /api/v1/signers HTTP/1.1\r\nHost: 127.0.0.1\r\n"

@@ -15,8 +15,8 @@ from eth_account import Account
 
 from chain.networks import networks
 from chain.typed_data import parse
+from relayer_service.database.clock import timestamp
 from relayer_service.net.addresses import mask
-from relayer_service.storage.clock import timestamp
 from tests.api import Answer, Api
 from tests.chain.fee_node import FeeNode, serve
 from tests.contract import bodies

@@ -13,8 +13,8 @@ from django.contrib.auth.models import User
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
+from relayer_service.database.clock import timestamp
 from relayer_service.models import AuditEntry, IdempotentRequest
-from relayer_service.storage.clock import timestamp
 from spending.models import SpendingPolicy
 from tests.api import Api
 from tests.concurrency import in_threads, wait_until, waits_for_a_lock

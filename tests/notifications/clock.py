@@ -9,8 +9,8 @@ import pytest
 from django.db.models import DateTimeField, Value
 from django.utils import timezone
 
-from relayer_service.storage import compiled
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database import compiled
+from relayer_service.database.clock import DatabaseNow
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

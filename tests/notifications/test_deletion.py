@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications.models import Attempt, Delivery, Notification
-from relayer_service.admin.referenced import USED_CONCURRENTLY
+from relayer_service.console.referenced import USED_CONCURRENTLY
 from relayer_service.models import AuditEntry
 from tests.concurrency import in_threads
 from tests.notifications.admin_pages import staff_who_may

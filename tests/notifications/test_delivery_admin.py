@@ -16,8 +16,8 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications.console import delivery_log
 from notifications.models import Attempt, Delivery, Notification
-from relayer_service.admin import lists
 from relayer_service.background.tasks import queue
+from relayer_service.console.lists import changelists
 from relayer_service.models import AuditEntry, Job
 from tests.notifications.admin_pages import asked, buttons, confirm, hidden_fields, rows, staff_who_may, told
 from tests.notifications.factories import create_notification
@@ -176,7 +176,7 @@ def test_the_page_makes_as_many_queries_for_many_attempts_as_for_few(
 def test_the_list_shows_the_newest_and_does_not_count_the_others(
     admin_client: Client, notification: Notification, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "MAX_LISTED", 3)
+    monkeypatch.setattr(changelists, "MAX_LISTED", 3)
     for number in range(1, 6):
         make_delivery(notification, number)
     page = admin_client.get(LIST)

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from notifications.console import panels
 from notifications.models import Delivery, Notification
-from relayer_service.admin.charts import RANGES, Period
+from relayer_service.console.overview.charts import RANGES, Period
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.factories import create_notification, emit_test
 

@@ -1,6 +1,6 @@
 from itertools import count
 
-from relayer_service import installation
+from relayer_service.local import installation
 
 # As pip prints them, but for the number of packages.
 PRINTED = [

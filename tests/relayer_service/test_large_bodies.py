@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from relayer_service import request_bodies
-from relayer_service.request_bodies import LargeBodies
+from relayer_service.server import request_bodies
+from relayer_service.server.request_bodies import LargeBodies
 
 
 async def whole_body() -> AsyncIterator[bytes]:

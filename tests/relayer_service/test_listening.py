@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from relayer_service import server
+from relayer_service.server import serving
 from tests.servers import PROJECT, free_port
 from tests.settings import SECRETS
 
@@ -21,7 +21,7 @@ def test_the_server_listens_where_a_file_says(tmp_path: Path) -> None:
     port = free_port()
     (tmp_path / ".env").write_text(f"HOST=::1\nPORT={port}\n")
     program = (
-        "from relayer_service.server import listen, settings;"
+        "from relayer_service.server.serving import listen, settings;"
         "print(*listen(settings.HOST, settings.PORT).getsockname()[:2])"
     )
     env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **SECRETS}
@@ -31,10 +31,10 @@ def test_the_server_listens_where_a_file_says(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other kernels lose the queue")
 def test_a_listener_that_stops_refuses_new_connections_and_keeps_queued_ones() -> None:
-    listener = server.listen("127.0.0.1", free_port())
+    listener = serving.listen("127.0.0.1", free_port())
     address = listener.getsockname()
     with listener.dup() as of_a_process, socket.create_connection(address) as queued:
-        server.stop_listening(listener)
+        serving.stop_listening(listener)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(address)
         queued.sendall(b"?")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from relayers.models import Relayer, RelayerHealth
 from tests.api import Api
 from tests.relayers import factories

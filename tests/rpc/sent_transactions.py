@@ -12,7 +12,7 @@ from typing import Any
 
 from eth_abi.abi import encode
 
-from relayer_service.storage import ttl_cache
+from relayer_service.database import ttl_cache
 from relayers.models import Relayer
 from rpc.dispatch import answer
 from rpc.relayer_lookup import RpcRelayer

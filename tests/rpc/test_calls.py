@@ -11,7 +11,7 @@ import pytest
 from django.template.loader import render_to_string
 from pytest_django import DjangoAssertNumQueries
 
-from relayer_service.admin.charts import RANGES, Period
+from relayer_service.console.overview.charts import RANGES, Period
 from relayer_service.observability.call_counts import BOUNDS, DURATIONS, RELAYER, CallCount
 from relayers.models import Relayer
 from rpc.console import calls

@@ -294,7 +294,7 @@ def test_a_forked_process_counts_and_writes_what_is_its_own() -> None:
 
 
 WEB = """
-from relayer_service.rsgi import Application
+from relayer_service.server.rsgi import Application
 
 counts.WRITE_SECONDS = 3600
 

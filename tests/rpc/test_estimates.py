@@ -11,7 +11,7 @@ import pytest
 from pytest_django import Settings
 
 from chain.networks import networks
-from relayer_service.storage import ttl_cache
+from relayer_service.database import ttl_cache
 from rpc.dispatch import answer
 from rpc.models import FeeToken
 from rpc.relayer_lookup import RpcRelayer

@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.db.models import F
 
 from relayer_service.background.tasks import periodic, push, task
-from relayer_service.storage.databases import release_connection
+from relayer_service.database.access import release_connection
 from tests.sample.models import Job
 
 LEASE = timedelta(seconds=4)

@@ -9,8 +9,8 @@ from datetime import timedelta
 from django.db import models
 from django.db.models import F
 
-from relayer_service.storage import ttl_cache
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database import ttl_cache
+from relayer_service.database.clock import DatabaseNow
 from tests.transactions.mempool import MempoolChain
 from tests.transactions.single_turns import take_turn
 from transactions.lanes import leasing

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import F
 
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from relayers.models import Relayer
 from spending.models import SpendingLimit, SpendingPolicy
 from spending.rules import validate_rules

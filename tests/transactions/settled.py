@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chain.networks import networks
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from tests.relayers import factories
 from tests.relayers.factories import ADDRESS, KEY
 from tests.transactions.hardhat import RECEIVER, LocalChain, hash_of, signed

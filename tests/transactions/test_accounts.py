@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import ProgrammingError, connection, transaction
 
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from tests.relayers.factories import relayer
 from tests.transactions import factories
 from transactions.models import Lane

@@ -9,7 +9,7 @@ import pytest
 from django.db import transaction
 
 from notifications.models import Delivery
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from tests.relayers import factories
 from tests.relayers.factories import KEY
 from tests.transactions.hardhat import RECEIVER, LocalChain

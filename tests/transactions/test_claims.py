@@ -13,8 +13,8 @@ from django.test import Client
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from relayer_service.background.tasks import queue
+from relayer_service.database.clock import database_now
 from relayer_service.models import AuditEntry
-from relayer_service.storage.clock import database_now
 from tests.notifications.admin_pages import buttons, hidden_fields, staff_who_may, told
 from tests.relayers import factories as relayers
 from tests.transactions import factories

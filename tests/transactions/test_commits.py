@@ -12,7 +12,7 @@ from django.db import DatabaseError, IntegrityError, connections, transaction
 
 from chain.broadcast.sending import Broadcast, Outcome
 from chain.transactions import Draft, Prices
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from tests.concurrency import wait_until, waits_for_a_lock
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories

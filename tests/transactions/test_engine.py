@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from chain.nodes import attempts
 from relayer_service.background.tasks import queue
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from tests.api import Api
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.relayers import factories as relayer_factories

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from tests.transactions.accounts import ledger_id
 from tests.transactions.engines import let_time_pass
 from tests.transactions.hardhat import record_then

@@ -12,7 +12,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from notifications.models import Delivery
 from relayer_service.audit.models import AuditEntry
 from relayer_service.background.tasks import queue
-from relayer_service.storage.clock import database_now, timestamp
+from relayer_service.database.clock import database_now, timestamp
 from relayer_service.storage.selections import Selection
 from tests.relayers import factories
 from tests.relayers.factories import KEY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
 from tests.chain.answering_node import ChangeNetwork
 from tests.transactions.engines import Engine, at_step, end_lease, let_time_pass
 from tests.transactions.hardhat import signed

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from relayer_service.admin import lists
+from relayer_service.console.lists import changelists
 from relayers.models import Relayer, RelayerHealth
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.clock import NOON, Clock, clock
@@ -248,7 +248,7 @@ def test_the_first_late_transaction_stands_for_the_others_of_its_lane() -> None:
 
 
 def test_a_long_queue_is_counted_up_to_a_maximum(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "MAX_COUNTED", 3)
+    monkeypatch.setattr(changelists, "MAX_COUNTED", 3)
     lane = create_lane()
     assert lane.relayer
     for _ in range(9):

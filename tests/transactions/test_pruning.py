@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from spending.models import SpendingLimit, SpendingPolicy
 from tests.concurrency import wait_until, waits_for_a_lock
 from tests.relayers import factories as relayers

@@ -10,7 +10,7 @@ import pytest
 
 from chain.broadcast.sending import Broadcast, Outcome
 from chain.transactions import decode
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from tests.chain.send_dialects import NOT_READY, QUOTAS
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories, lies

@@ -9,8 +9,8 @@ import pytest
 from django.db import transaction
 
 from chain.nodes.failover import Node
+from relayer_service.database.clock import database_now
 from relayer_service.net.addresses import mask
-from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
 from spending.models import SpendingPolicy
 from tests.chain import faults

@@ -13,7 +13,7 @@ from eth_keys.constants import SECPK1_N
 from eth_utils.address import to_checksum_address
 
 from chain.transactions import Draft, Prices
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from signers import signing as signer_signing
 from signers.backends.base import Curve, SignerError
 from signers.models import Signer

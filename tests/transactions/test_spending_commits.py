@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from chain.transactions import Draft, Prices
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from relayers.models import Relayer
 from spending.models import SpendingLimit, SpendingPolicy
 from spending.rules import Payload

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from relayer_service.database.clock import database_now
 from relayer_service.models import AuditEntry
-from relayer_service.storage.clock import database_now
 from relayers.models import Relayer, RelayerHealth
 from tests import processes
 from tests.chaos.cases import TOP_UP_POINTS

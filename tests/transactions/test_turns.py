@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 from chain.broadcast.sending import Broadcast, Outcome, SignedTransaction
 from notifications.models import Delivery
 from relayer_service.background.tasks import queue
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from relayers.health import checking
 from relayers.models import Relayer, RelayerHealth
 from signers.backends.base import SignerError

@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 
 from chain.errors import NodesUnreachable
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from tests.conftest import Log
 from tests.relayers import factories
 from tests.relayers.factories import KEY

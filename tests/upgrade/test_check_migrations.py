@@ -13,7 +13,7 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.models.functions import Now, Random
 
-from relayer_service.storage import operations
+from relayer_service.database import operations
 from tests import check_migrations
 from tests.upgrade import release
 

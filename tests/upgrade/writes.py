@@ -48,7 +48,8 @@ from relayer_service.models import (  # noqa: E402
     WorkerProcess,
 )
 from relayer_service.sign_in.models import enable  # noqa: E402
-from relayer_service.storage import counting, substrings  # noqa: E402
+from relayer_service.storage import counting  # noqa: E402
+from relayer_service.database import substrings  # noqa: E402
 from relayer_service.storage.selections import Selection  # noqa: E402
 from relayers.health import checking  # noqa: E402
 from relayers.models import Relayer  # noqa: E402

@@ -11,7 +11,7 @@ from unfold.widgets import (
 )
 
 from relayer_service import extensions
-from relayer_service.admin.forms import ResourceForm
+from relayer_service.console.forms import ResourceForm
 from spending.console.rule_fields import SpendingRulesField
 from spending.writes import stored_rules
 from tokens.models import AccessToken

@@ -8,10 +8,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.timesince import timeuntil
 
-from relayer_service.admin.attention import AttentionSubject, Cause, Example
-from relayer_service.admin.dashboard import Card
-from relayer_service.admin.dates import ago
-from relayer_service.admin.getting_started import DEMO, Demo, Step, add_page
+from relayer_service.console.dates import ago
+from relayer_service.console.overview.attention import AttentionSubject, Cause, Example
+from relayer_service.console.overview.dashboard import Card
+from relayer_service.console.overview.getting_started import DEMO, Demo, Step, add_page
 from relayer_service.extensions import available_scopes
 from tokens.models import EXPIRES_SOON, SOON, AccessToken, states
 from tokens.writes import issue

@@ -14,8 +14,8 @@ from rest_framework.exceptions import APIException
 from unfold.decorators import action
 
 from chain.units import coins
-from relayer_service.admin import confirmation
-from relayer_service.admin.confirmation import PendingAction, ReasonForm
+from relayer_service.console import confirmation
+from relayer_service.console.confirmation import PendingAction, ReasonForm
 from transactions.console import formatting
 from transactions.console.duplicates import LINK, ClaimAdmin
 from transactions.console.lanes import origin_page

@@ -11,11 +11,11 @@ from django.http import HttpRequest, HttpResponse
 
 from chain.networks import Network
 from chain.units import coins
-from relayer_service.admin.base import ResourceAdmin
-from relayer_service.admin.confirmation import COUNT_BATCH, PendingAction, ReasonForm, Table
-from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.lists import MAX_LISTED
-from relayer_service.admin.references import link
+from relayer_service.console.base import ResourceAdmin
+from relayer_service.console.confirmation import COUNT_BATCH, PendingAction, ReasonForm, Table
+from relayer_service.console.jobs import ask_or_start
+from relayer_service.console.lists.changelists import MAX_LISTED
+from relayer_service.console.references import link
 from relayer_service.jobs.kinds import kind
 from relayer_service.storage.selections import Selection
 from transactions.console import formatting

@@ -7,8 +7,8 @@ from typing import Any
 
 from chain.networks import Network
 from chain.units import coins
-from relayer_service.admin.dashboard import label
 from relayer_service.background.shares import Busy
+from relayer_service.console.overview.dashboard import label
 from relayers.models import Relayer
 from transactions.lanes.prices.pricing import gwei
 from transactions.limits.holders import GAS

@@ -11,9 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.decorators import action
 
-from relayer_service.admin import confirmation
-from relayer_service.admin.base import ReadOnlyAdmin
-from relayer_service.admin.confirmation import PendingAction, ReasonForm
+from relayer_service.console import confirmation
+from relayer_service.console.base import ReadOnlyAdmin
+from relayer_service.console.confirmation import PendingAction, ReasonForm
 from transactions.console import formatting
 from transactions.models import Transaction
 from transactions.repair.duplicates import send_request

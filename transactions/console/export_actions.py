@@ -14,7 +14,7 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from relayer_service.admin.base import ResourceAdmin
+from relayer_service.console.base import ResourceAdmin
 from relayer_service.csv_export import MAX_EXPORTED, download
 from transactions.console.exports import finished_between, gas_lines, transaction_lines
 

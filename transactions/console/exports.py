@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from chain.networks import network_by_chain_id
 from relayer_service.csv_export import EXPORT_BATCH, csv_lines
-from relayer_service.storage.clock import timestamp
+from relayer_service.database.clock import timestamp
 from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.models import Attempt, Lane, Transaction

@@ -6,8 +6,8 @@ from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 
-from relayer_service.admin.filters import StateFilter
-from relayer_service.admin.lists import ResourceList
+from relayer_service.console.lists.changelists import ResourceList
+from relayer_service.console.lists.filters import StateFilter
 from relayer_service.storage.newest import newest_with
 from relayers.console.filters import NetworkFilter, used_networks
 from relayers.models import Relayer

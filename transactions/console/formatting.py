@@ -13,8 +13,8 @@ from django.utils.safestring import SafeString
 
 from chain.networks import Network, network_by_chain_id, networks
 from chain.units import coins
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import to_the_minute
+from relayer_service.console.dates import to_the_minute
+from relayer_service.console.overview.dashboard import label
 from relayers.console.formatting import amount
 from relayers.models import Relayer
 from transactions.lanes.prices.pricing import gwei

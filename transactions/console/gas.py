@@ -7,9 +7,9 @@ from django.http import HttpRequest
 
 from chain.networks import networks
 from chain.units import coins
-from relayer_service.admin.charts import GREY, RANGES, Period, bars
-from relayer_service.admin.panels import Panel
 from relayer_service.amounts import decimal_text
+from relayer_service.console.overview.charts import GREY, RANGES, Period, bars
+from relayer_service.console.panels import Panel
 from relayer_service.extensions import is_enabled
 from relayers.models import Relayer
 from transactions.console.exports import paid

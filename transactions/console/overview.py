@@ -15,7 +15,11 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from chain.networks import networks
-from relayer_service.admin.attention import (
+from relayer_service.api.idempotency import body_digest
+from relayer_service.audit.recording import acted, record
+from relayer_service.console.dates import ago
+from relayer_service.console.lists.changelists import MAX_LISTED, count_up_to_maximum, counted
+from relayer_service.console.overview.attention import (
     MINUTE,
     UNKNOWN,
     AttentionSubject,
@@ -28,15 +32,11 @@ from relayer_service.admin.attention import (
     read_groups,
     read_once,
 )
-from relayer_service.admin.dashboard import Card, alarm, label, link
-from relayer_service.admin.dates import ago
-from relayer_service.admin.getting_started import DEMO, FIRST_ROWS, Demo, Step
-from relayer_service.admin.lists import MAX_LISTED, count_up_to_maximum, counted
-from relayer_service.api.idempotency import body_digest
-from relayer_service.audit.recording import acted, record
+from relayer_service.console.overview.dashboard import Card, alarm, label, link
+from relayer_service.console.overview.getting_started import DEMO, FIRST_ROWS, Demo, Step
+from relayer_service.database.clock import DatabaseNow
+from relayer_service.database.literals import with_literals
 from relayer_service.extensions import is_enabled
-from relayer_service.storage.clock import DatabaseNow
-from relayer_service.storage.literals import with_literals
 from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.console.filters import HELD, WAITING

@@ -11,13 +11,13 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import ago, ago_titled, exact
-from relayer_service.admin.lists import counted
-from relayer_service.admin.panels import Panel, object_view
-from relayer_service.admin.references import and_more, link
+from relayer_service.console.dates import ago, ago_titled, exact
+from relayer_service.console.lists.changelists import counted
+from relayer_service.console.overview.dashboard import label
+from relayer_service.console.panels import Panel, object_view
+from relayer_service.console.references import and_more, link
+from relayer_service.database.clock import database_now
 from relayer_service.extensions import is_enabled
-from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.console.filters import RELAYER

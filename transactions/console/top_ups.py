@@ -11,12 +11,12 @@ from django.utils.safestring import SafeString
 
 from chain.networks import networks
 from chain.units import coins
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import ago_titled, exact
-from relayer_service.admin.panels import Panel
-from relayer_service.admin.references import MAX_SHOWN, and_more, link
+from relayer_service.console.dates import ago_titled, exact
+from relayer_service.console.overview.dashboard import label
+from relayer_service.console.panels import Panel
+from relayer_service.console.references import MAX_SHOWN, and_more, link
+from relayer_service.database.clock import database_now
 from relayer_service.extensions import is_enabled
-from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
 from transactions.models import TopUp, Transaction
 

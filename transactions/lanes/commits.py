@@ -12,10 +12,10 @@ from django.db import transaction
 from django.db.models import Max, UUIDField
 
 from chain.transactions import Draft
-from relayer_service.storage.compiled import compiled
-from relayer_service.storage.databases import require_durability
-from relayer_service.storage.inserting import insert_rows
-from relayer_service.storage.updating import update_each
+from relayer_service.database.access import require_durability
+from relayer_service.database.compiled import compiled
+from relayer_service.database.inserting import insert_rows
+from relayer_service.database.updating import update_each
 from transactions import metrics
 from transactions.changes import Changes, lock_rows
 from transactions.events import TRANSACTION_REPLACED

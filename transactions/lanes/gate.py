@@ -13,9 +13,9 @@ from django.db.models import QuerySet
 
 from chain.broadcast.sending import Outcome
 from chain.networks import Mempool, Network
-from relayer_service.storage.clock import DatabaseNow
-from relayer_service.storage.compiled import compiled
-from relayer_service.storage.databases import release_connection
+from relayer_service.database.access import release_connection
+from relayer_service.database.clock import DatabaseNow
+from relayer_service.database.compiled import compiled
 from transactions.models import FINAL, IN_FLIGHT, NOOPS, Attempt, Hold, Lane, Transaction
 from transactions.records.routing import REBROADCAST_BLOCKS as PRIVATE_REBROADCAST_BLOCKS
 from transactions.records.routing import Route, choose, head_block

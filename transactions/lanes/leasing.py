@@ -11,8 +11,8 @@ from django.db import transaction
 from django.db.models import Case, DateTimeField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce
 
-from relayer_service.storage.clock import DatabaseNow
-from relayer_service.storage.compiled import compiled
+from relayer_service.database.clock import DatabaseNow
+from relayer_service.database.compiled import compiled
 from transactions.models import IS_OPEN, IS_PENDING, Lane, Transaction, Waiting, amount_text
 from transactions.settlement.nonces import restores
 from transactions.settlement.unsettled import has_unsettled_rows

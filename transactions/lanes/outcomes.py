@@ -7,8 +7,8 @@ from django.db import transaction
 from django.db.models import Count, Min, Q, QuerySet, Sum
 
 from chain.broadcast.sending import Outcome
-from relayer_service.storage.compiled import compiled
-from relayer_service.storage.updating import update_each
+from relayer_service.database.compiled import compiled
+from relayer_service.database.updating import update_each
 from transactions import metrics
 from transactions.changes import Changes, attach_attempts, lock_by_key
 from transactions.lanes.broadcasting import Sent

@@ -12,8 +12,8 @@ from django.db.models import Exists, OuterRef, QuerySet, Subquery, UUIDField
 
 from chain.networks import Network
 from chain.nodes.failover import Node
-from relayer_service.storage.clock import DatabaseNow, note_time
-from relayer_service.storage.compiled import compiled
+from relayer_service.database.clock import DatabaseNow, note_time
+from relayer_service.database.compiled import compiled
 from relayers.models import Relayer
 from transactions.lanes import gate
 from transactions.lanes.prices.costs import in_flight_costs

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from django.db import transaction
 
-from relayer_service.storage.updating import update_each
+from relayer_service.database.updating import update_each
 from relayers.models import Relayer
 from spending import rules
 from spending.rules import Limit, Payload, Rules, Verdict

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db import connection
 
-from relayer_service.storage.inserting import SqlFragment, insert
-from relayer_service.storage.updating import update_each
+from relayer_service.database.inserting import SqlFragment, insert
+from relayer_service.database.updating import update_each
 from spending.models import SpendingLimit
 from transactions.limits.holders import Key
 from transactions.limits.windows import OPEN_HOUR, hour_of, used, with_amount

@@ -8,7 +8,7 @@ from datetime import datetime
 from chain import limits
 from chain.fees.fee_models import KINDS
 from chain.networks import Network
-from relayer_service.storage.updating import update_each
+from relayer_service.database.updating import update_each
 from spending import rules
 from transactions.limits.counters import Counters
 from transactions.limits.holders import GAS, has_policies, payload_of

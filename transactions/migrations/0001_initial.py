@@ -2,8 +2,8 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import relayer_service.storage.clock
-import relayer_service.storage.prefixes
+import relayer_service.database.clock
+import relayer_service.database.prefixes
 import relayer_service.storage.resources
 from django.db import migrations, models
 

@@ -11,7 +11,7 @@ from django.db import migrations
 from django.db.models import Count
 from django.utils import timezone
 
-from relayer_service.storage.operations import session_settings
+from relayer_service.database.operations import session_settings
 
 REASON = "Its idempotency key {} was removed: the older transaction {} of the account has it."
 BATCH_SIZE = 500

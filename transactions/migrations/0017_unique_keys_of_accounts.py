@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from relayer_service.storage.operations import AddUniqueIndexConcurrently
+from relayer_service.database.operations import AddUniqueIndexConcurrently
 
 
 class Migration(migrations.Migration):

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import migrations, models
 
-from relayer_service.storage.operations import AddConstraintNotValid
+from relayer_service.database.operations import AddConstraintNotValid
 
 # In percent. Rows of lanes are few, and change with each turn.
 FILL_FACTORS = {"transactions_transaction": 70, "transactions_attempt": 70, "transactions_lane": 50}

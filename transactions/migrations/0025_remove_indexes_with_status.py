@@ -8,7 +8,7 @@ from typing import Any
 from django.db import migrations
 from django.db.migrations.state import ProjectState as State
 
-from relayer_service.storage.operations import RemoveIndexConcurrently
+from relayer_service.database.operations import RemoveIndexConcurrently
 
 # It is read through within some milliseconds.
 SMALL_BYTES = 32 * 2**20

@@ -3,9 +3,9 @@
 from django.db import models
 from django.db.models import Q
 
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
+from relayer_service.database.prefixes import prefix_index
 from relayer_service.storage.leases import Leased
-from relayer_service.storage.prefixes import prefix_index
 from relayers.models import Relayer
 
 NONCE_HELP = "The account's transaction count on the chain"

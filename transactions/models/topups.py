@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
 from relayers.models import Relayer
 from transactions.models.transactions import Transaction
 

@@ -5,9 +5,9 @@ from typing import Any
 from django.db import models
 from django.db.models import F, Q
 
+from relayer_service.database.clock import DatabaseNow
+from relayer_service.database.prefixes import prefix_index
 from relayer_service.observability import tracing
-from relayer_service.storage.clock import DatabaseNow
-from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 from relayers.models import Relayer
 from spending.models import SpendingPolicy

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from relayer_service.storage.clock import shared_time, timestamp
+from relayer_service.database.clock import shared_time, timestamp
 from relayers.models import Relayer
 from transactions.models import (
     FINAL,

@@ -8,8 +8,8 @@ import rlp
 from chain.messages import signature_data
 from chain.transactions.decoding import RLP_LIST
 from chain.transactions.model import CHAIN_V, PLAIN_V
+from relayer_service.database.clock import timestamp
 from relayer_service.evm import checksummed
-from relayer_service.storage.clock import timestamp
 from transactions.models import Attempt, Status, Transaction
 from transactions.records.signed_payloads import is_superseded, signed_payload
 

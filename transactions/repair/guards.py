@@ -7,9 +7,9 @@ from django.db import connection
 from django.db.models import Count
 
 from relayer_service.background.tasks import push
-from relayer_service.storage.clock import DatabaseNow, timestamp
+from relayer_service.database.clock import DatabaseNow, timestamp
+from relayer_service.database.prefixes import starts_with
 from relayer_service.storage.newest import newest_with
-from relayer_service.storage.prefixes import starts_with
 from relayers.guards import GUARDED_COLUMNS, Guard
 from transactions.lanes.wake import wake_lane
 from transactions.models import IS_IN_STATUS, IS_OPEN, Lane, Status, TopUp, Transaction

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.db import transaction
 from django.db.models import Q
 
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from spending.models import SpendingLimit
 from transactions.changes import locking_rows
 from transactions.limits.status_changes import settle

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import PROTECT, F, Q, QuerySet
 
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from spending.models import SpendingLimit, SpendingPolicy
 from transactions.limits.windows import first_counted, hour_of, used
 from transactions.models import IS_OPEN, IS_PENDING, Charge, Lane, Transaction

@@ -23,10 +23,10 @@ from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, Forbidden, TooManyRequests
 from relayer_service.api.idempotency import OTHER_BODY
 from relayer_service.background.tasks import push
+from relayer_service.database.inserting import NO_FRAGMENT, SqlFragment, insert_both
+from relayer_service.database.nul import has_nul
 from relayer_service.evm import checksummed
 from relayer_service.observability import tracing
-from relayer_service.storage.inserting import NO_FRAGMENT, SqlFragment, insert_both
-from relayer_service.storage.nul import has_nul
 from relayers.models import Relayer, find_relayer
 from signers import signing
 from transactions import metrics

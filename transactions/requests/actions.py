@@ -19,7 +19,7 @@ from relayer_service.audit import actors
 from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import acted, record
 from relayer_service.background.tasks import push
-from relayer_service.storage.databases import require_durability
+from relayer_service.database.access import require_durability
 from relayers.models import Relayer
 from transactions.changes import Changes, locking_rows
 from transactions.lanes.wake import wake_lane

@@ -16,7 +16,7 @@ from chain.errors import ChainFault
 from chain.networks import Network
 from relayer_service.api.exceptions import Conflict, Forbidden
 from relayer_service.background.shares import waiting_for_others
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer, find_relayer
 from spending import rules as spending_rules

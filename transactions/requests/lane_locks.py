@@ -12,9 +12,9 @@ from django.db.models import QuerySet
 
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict
-from relayer_service.storage.clock import DatabaseNow
-from relayer_service.storage.databases import require_durability
-from relayer_service.storage.nul import has_nul
+from relayer_service.database.access import require_durability
+from relayer_service.database.clock import DatabaseNow
+from relayer_service.database.nul import has_nul
 from relayers.models import Relayer
 from transactions.models import IS_OPEN, Lane, Transaction
 from transactions.records import queues

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import connection
 
-from relayer_service.storage.inserting import SqlFragment
+from relayer_service.database.inserting import SqlFragment
 from relayers.models import Relayer
 from spending.models import SpendingLimit
 from transactions.limits.counters import COLUMNS as LIMIT_COLUMNS

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 
 from relayer_service.api.exceptions import NotFound
-from relayer_service.storage.nul import has_nul
+from relayer_service.database.nul import has_nul
 from relayers.models import NOT_FOUND, Relayer, RelayerHealth
 from signers.models import Signer
 from spending.models import SpendingPolicy

@@ -13,8 +13,8 @@ from django.conf import settings
 from chain.networks import Network, networks
 from chain.nodes import plausibility
 from chain.nodes.failover import Node
-from relayer_service.storage.clock import database_now
-from relayer_service.storage.ttl_cache import TTLCache
+from relayer_service.database.clock import database_now
+from relayer_service.database.ttl_cache import TTLCache
 from transactions.models import ChainWatch, Hold, Lane
 from transactions.settlement.nonces import epochs, holds
 from transactions.settlement.reading import ChainView

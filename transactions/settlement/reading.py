@@ -16,7 +16,7 @@ from chain.nodes.answers import ChainError, Fault, member_quantity, quantity
 from chain.nodes.attempts import Call
 from chain.nodes.failover import Node
 from chain.nodes.plausibility import MAX_BLOCKS_BEHIND, at_most
-from relayer_service.storage.clock import shared_time
+from relayer_service.database.clock import shared_time
 
 # Accounts and receipts in one batch: nodes limit the calls in a batch.
 ACCOUNTS_IN_BATCH = 50

@@ -17,10 +17,10 @@ from django.db.models import Exists, OuterRef
 from chain.errors import NodesUnreachable
 from chain.nodes.answers import member_quantity
 from chain.nodes.attempts import Call
-from relayer_service.storage.clock import DatabaseNow, database_now
-from relayer_service.storage.databases import release_connection
+from relayer_service.database.access import release_connection
+from relayer_service.database.clock import DatabaseNow, database_now
+from relayer_service.database.updating import update_each
 from relayer_service.storage.encryption import DecryptionError
-from relayer_service.storage.updating import update_each
 from transactions.changes import locking_rows
 from transactions.limits.status_changes import settle
 from transactions.models import UNCORROBORATED, Charge, Transaction

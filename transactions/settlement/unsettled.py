@@ -11,7 +11,7 @@ from datetime import timedelta
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Coalesce, Least
 
-from relayer_service.storage.clock import DatabaseNow
+from relayer_service.database.clock import DatabaseNow
 from transactions.models import FINAL, Transaction
 
 # Nodes may never report a final count: then a lane is not watched for longer than this.

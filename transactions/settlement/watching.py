@@ -15,11 +15,11 @@ from chain.errors import ChainFault, NodesUnreachable
 from chain.networks import Network
 from chain.nodes.plausibility import MAX_BLOCKS_BEHIND, is_believed
 from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.database.access import release_connection
+from relayer_service.database.clock import database_now
+from relayer_service.database.compiled import compiled
+from relayer_service.database.updating import update_each
 from relayer_service.observability.logs import RepeatedWarnings
-from relayer_service.storage.clock import database_now
-from relayer_service.storage.compiled import compiled
-from relayer_service.storage.databases import release_connection
-from relayer_service.storage.updating import update_each
 from transactions.changes import attach_attempts
 from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Attempt, ChainWatch, Hold, Lane, Status, Transaction
 from transactions.records.crash_points import step

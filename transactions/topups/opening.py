@@ -14,7 +14,7 @@ from rest_framework.exceptions import APIException
 
 from chain.networks import networks
 from relayer_service.api.exceptions import flatten
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from relayers.health.probes import address_mismatches
 from relayers.models import Relayer
 from relayers.models.top_ups import TopUpAmounts, funding_fault

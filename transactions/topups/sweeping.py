@@ -18,9 +18,9 @@ from chain.nodes.attempts import Call
 from chain.nodes.plausibility import is_above
 from relayer_service.background.pools import map_threads
 from relayer_service.background.tasks import OutageFilter
+from relayer_service.database.access import release_connection
+from relayer_service.database.clock import DatabaseNow, database_now
 from relayer_service.extensions import is_enabled
-from relayer_service.storage.clock import DatabaseNow, database_now
-from relayer_service.storage.databases import release_connection
 from relayer_service.storage.encryption import DecryptionError
 from relayers.health.checking import batches
 from relayers.models import Relayer

@@ -1,4 +1,4 @@
-"""The date format of `relayer_service.admin.dates`, for fields that Django renders."""
+"""The date format of `relayer_service.console.dates`, for fields that Django renders."""
 
 DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
 TIME_FORMAT = r"H:i \U\T\C"

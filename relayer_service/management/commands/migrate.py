@@ -12,7 +12,7 @@ from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 
 from relayer_service import roles
-from relayer_service.storage.operations import session_settings
+from relayer_service.database.operations import session_settings
 
 # Below PostgreSQL's `deadlock_timeout`, so that in a deadlock the migration fails, and never a request.
 SESSION = {"lock_timeout": "500ms", "statement_timeout": "0"}

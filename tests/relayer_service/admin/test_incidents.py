@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from relayer_service.admin.incidents import prune_acknowledgements
+from relayer_service.console.overview.incidents import prune_acknowledgements
 from relayer_service.models import Acknowledgement, AuditEntry, PeriodicRun
 from relayers.models import Relayer, RelayerHealth
 from tests.concurrency import in_threads

@@ -15,7 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from relayer_service.admin import lists
+from relayer_service.console.lists import changelists
 from relayers.admin import RelayerAdmin, RelayerPaginator
 from relayers.models import Relayer
 from relayers.models.health import BALANCE_ORDER
@@ -70,7 +70,7 @@ def test_a_tab_keeps_search_and_filters_and_begins_at_the_first_page(admin_clien
 
 
 def test_tabs_count_up_to_a_limit_in_one_query(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "MAX_COUNTED", 2)
+    monkeypatch.setattr(changelists, "MAX_COUNTED", 2)
     for number in range(3):
         factories.relayer(identifier=f"r-{number}", paused=True)
     with CaptureQueriesContext(connection) as queries:
@@ -205,7 +205,7 @@ def test_every_page_costs_as_many_queries_and_they_have_all_rows_once(
 def test_a_long_list_has_pages_for_its_first_rows_and_shows_the_total(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "MAX_LISTED", 3)
+    monkeypatch.setattr(changelists, "MAX_LISTED", 3)
     for number in range(5):
         factories.relayer(identifier=f"r-{number}")
     page = admin_client.get(LIST)

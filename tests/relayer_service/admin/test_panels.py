@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.test import Client
 
-from relayer_service.admin.panels import Panel, declared_panels
+from relayer_service.console.panels import Panel, declared_panels
 from relayers.models import Relayer
 from tokens.models import AccessToken
 from tokens.writes import issue

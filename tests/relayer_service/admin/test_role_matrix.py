@@ -22,7 +22,7 @@ from django.utils import timezone
 from chain.nodes.observers import node_key
 from notifications.models import Attempt, Delivery
 from relayer_service import roles
-from relayer_service.console import ConsoleSite
+from relayer_service.console.site import ConsoleSite
 from relayer_service.jobs import running
 from relayer_service.models import AuditEntry, PeriodicRun
 from relayer_service.roles import ROLES

@@ -6,13 +6,13 @@ import pytest
 from django.test import Client, RequestFactory
 from drf_spectacular.views import SpectacularAPIView
 
-from relayer_service.api import schema_view
+from relayer_service.api.schema import view
 from tests.concurrency import in_threads
 
 
 @pytest.fixture(autouse=True)
 def nothing_generated() -> None:
-    schema_view.generate.cache_clear()
+    view.generate.cache_clear()
 
 
 def test_of_many_requests_one_generates_the_document(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from relayer_service.storage.caches import FailOpenRedisCache
+from relayer_service.database.caches import FailOpenRedisCache
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.contract import bodies
 from tests.servers import free_port
@@ -29,7 +29,7 @@ def shared_cache(url: str, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
     """The cache that the settings make of a REDIS_URL, with another patience."""
     return {
         "default": {
-            "BACKEND": "relayer_service.storage.caches.FailOpenRedisCache",
+            "BACKEND": "relayer_service.database.caches.FailOpenRedisCache",
             "LOCATION": url,
             "OPTIONS": {"socket_connect_timeout": seconds, "socket_timeout": seconds, "health_check_interval": 30},
         }
@@ -131,7 +131,7 @@ def test_without_redis_requests_are_answered_and_the_log_says_what_is_missing(
 ) -> None:
     settings.RATE_LIMIT_SAMPLE = "1/d"
     assert [get(client, token).json() for _ in range(3)] == [EMPTY_LIST] * 3
-    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.storage.caches"]
+    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.database.caches"]
     assert said == [NOT_ENFORCED.format("ConnectionError")]
 
 
@@ -188,5 +188,5 @@ def test_a_redis_that_hangs_is_asked_by_one_request_and_not_by_the_next(
         assert server.connections() == 1
         assert get(client, token).json() == EMPTY_LIST
         assert server.connections() == 1
-    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.storage.caches"]
+    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.database.caches"]
     assert said == [NOT_ENFORCED.format("TimeoutError")]

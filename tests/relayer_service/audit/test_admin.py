@@ -16,7 +16,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from relayer_service.admin import audit, audit_log, lists
+from relayer_service.console import audit, audit_log
+from relayer_service.console.lists import changelists
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
 from tests.api import Api
@@ -112,7 +113,7 @@ def test_a_history_of_nothing_says_why(admin_client: Client) -> None:
 
 
 def test_a_long_history_has_pages_and_costs_the_same(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "MAX_LISTED", 150)
+    monkeypatch.setattr(changelists, "MAX_LISTED", 150)
     relayer = factories.relayer()
     add(object_pk=str(relayer.pk))
     admin_client.get(history(relayer))

@@ -15,8 +15,8 @@ from django.test import Client
 from chain.nodes import failover
 from notifications.models import Delivery, Notification
 from notifications.replay import replay
+from relayer_service.database.clock import DatabaseNow
 from relayer_service.models import AuditEntry, Job
-from relayer_service.storage.clock import DatabaseNow
 from relayers.health import checking
 from relayers.health.checking import AccountReading
 from relayers.models import Relayer, RelayerHealth

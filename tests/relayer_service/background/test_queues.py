@@ -17,7 +17,7 @@ from huey.storage import MemoryStorage
 
 from relayer_service.background import tasks
 from relayer_service.background.queues import MAX_WAITING, InBackground, background, create_queue
-from relayer_service.storage.caches import RETRY_SECONDS
+from relayer_service.database.caches import RETRY_SECONDS
 from tests.concurrency import PATIENCE_SECONDS
 from tests.relayer_service.api.test_throttling import silent_server
 from tests.servers import PROJECT, free_port, wait_for_port
@@ -177,7 +177,7 @@ def test_workers_of_the_last_release_find_tasks_under_the_same_names() -> None:
         "notifications.tasks.prune_deliveries",
         "notifications.tasks.report_silent_workers",
         "notifications.tasks.send_due_webhooks",
-        "relayer_service.admin.incidents.prune_acknowledgements",
+        "relayer_service.console.overview.incidents.prune_acknowledgements",
         "relayer_service.jobs.running.prune_jobs",
         "relayer_service.jobs.running.run_due_jobs",
         "relayer_service.jobs.running.run_job",

@@ -18,11 +18,11 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from relayer_service.background.tasks import heartbeat
+from relayer_service.database.caches import FailOpenRedisCache
 from relayer_service.health.views import PROBE_SECONDS, PROBES, all_migrations, require_cache
 from relayer_service.models import EncryptionKey, PeriodicRun
 from relayer_service.observability import probes
 from relayer_service.observability.probes import ProbeFailed
-from relayer_service.storage.caches import FailOpenRedisCache
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.conftest import Log
 from tests.relayer_service.api.test_throttling import shared_cache, silent_server

@@ -18,11 +18,11 @@ from django.db import OperationalError
 from django.urls import reverse
 from django.utils import timezone
 
-from relayer_service import rsgi
-from relayer_service.admin import sign_in as sign_in_page
 from relayer_service.background.shares import SIGNING_IN
 from relayer_service.background.tasks import prune_sign_in_addresses
+from relayer_service.console.sign_in import login_page as sign_in_page
 from relayer_service.models import AuditEntry, SignInAddress
+from relayer_service.server import rsgi
 from relayer_service.sign_in.limits import PASSWORDS, Rates
 from tests.concurrency import in_threads
 from tests.relayer_service.sign_in.signing_in import NOW, fail, recorded, sign_in

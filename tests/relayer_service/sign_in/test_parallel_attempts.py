@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from relayer_service.admin import sign_in as sign_in_page
+from relayer_service.console.sign_in import login_page as sign_in_page
 from relayer_service.models import SecondFactor
 from relayer_service.sign_in.limits import PASSWORDS
 from relayer_service.sign_in.models import enable

@@ -15,9 +15,9 @@ from notifications.delivery import outbox
 from notifications.models import Delivery
 from relayer_service import models
 from relayer_service.background import tasks
+from relayer_service.database.clock import DatabaseNow, database_now
 from relayer_service.jobs import running
 from relayer_service.models import Job, PeriodicRun
-from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.selections import Selection
 from relayers.health.checking import check_due
 from relayers.models import Relayer, RelayerHealth

@@ -4,7 +4,7 @@ import pytest
 from django.db.models import QuerySet
 from django.db.transaction import TransactionManagementError
 
-from relayer_service.storage.compiled import compiled
+from relayer_service.database.compiled import compiled
 from signers.models import Signer
 from tests.relayers import factories
 

@@ -10,8 +10,8 @@ from django.db import OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import ConnectionHandler
 
-from relayer_service.storage import databases
-from relayer_service.storage.postgresql.outages import Connection
+from relayer_service.database import access
+from relayer_service.database.postgresql.outages import Connection
 from tests.concurrency import PATIENCE_SECONDS
 
 FILE = Path("/data/db.sqlite3")
@@ -30,7 +30,7 @@ PATIENCE = {"connect_timeout": 2, "tcp_user_timeout": 5_000, "keepalives_idle": 
 
 
 def configuration(url: str, *, prepare: bool = True) -> dict[str, Any]:
-    return databases.configuration(
+    return access.configuration(
         url, FILE, pool_size=20, statement_timeout_ms=15_000, lock_timeout_ms=5_000, prepare=prepare
     )
 
@@ -124,7 +124,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
     ],
 )
 def test_a_postgresql_url_is_read_as_libpq_reads_it(url: str, expected: dict[str, Any]) -> None:
-    assert configuration(url) == {"ENGINE": "relayer_service.storage.postgresql", **expected}
+    assert configuration(url) == {"ENGINE": "relayer_service.database.postgresql", **expected}
 
 
 def test_a_pooler_that_knows_no_prepared_statements_can_be_used() -> None:
@@ -179,8 +179,8 @@ def test_the_safeguards_of_the_engine_are_in_force() -> None:
 @pytest.fixture
 def sqlite_pair(tmp_path: Path) -> Iterator[tuple[BaseDatabaseWrapper, BaseDatabaseWrapper]]:
     """Two connections to one new SQLite file, of which the second does not wait."""
-    first = databases.sqlite(tmp_path / "pair.sqlite3", 5_000)
-    second = databases.sqlite(tmp_path / "pair.sqlite3", 0)
+    first = access.sqlite(tmp_path / "pair.sqlite3", 5_000)
+    second = access.sqlite(tmp_path / "pair.sqlite3", 0)
     handler = ConnectionHandler({"default": first, "second": second})
     pair = handler["default"], handler["second"]
     with pair[0].cursor() as cursor:

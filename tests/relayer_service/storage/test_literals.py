@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db.models import Q
 
-from relayer_service.storage.literals import with_literals
+from relayer_service.database.literals import with_literals
 from relayers.models import CONDITIONS, Relayer
 from tests.relayers import factories
 

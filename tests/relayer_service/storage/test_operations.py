@@ -15,7 +15,7 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
-from relayer_service.storage.operations import (
+from relayer_service.database.operations import (
     AddConstraintNotValid,
     AddIndexConcurrently,
     AddUniqueIndexConcurrently,

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, connections
 
-from relayer_service.storage.databases import is_unavailable
-from relayer_service.storage.postgresql import base, outages
-from relayer_service.storage.postgresql.outages import Outage, outage
+from relayer_service.database.access import is_unavailable
+from relayer_service.database.postgresql import base, outages
+from relayer_service.database.postgresql.outages import Outage, outage
 from tests.concurrency import wait_until
 from tests.databases import named
 from tests.gates import Gate, gate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from relayer_service.storage.prefixes import COMPARED, CaseFolded, after, starts_with
+from relayer_service.database.prefixes import COMPARED, CaseFolded, after, starts_with
 from signers.models import Signer
 
 pytestmark = pytest.mark.django_db

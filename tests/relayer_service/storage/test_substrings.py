@@ -11,7 +11,7 @@ from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from notifications.models import Notification
-from relayer_service.storage import substrings
+from relayer_service.database import substrings
 from relayers.models import Relayer
 from signers.models import Signer
 from tests import databases

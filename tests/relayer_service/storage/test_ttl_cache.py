@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from relayer_service.storage import ttl_cache
-from relayer_service.storage.ttl_cache import TTLCache
+from relayer_service.database import ttl_cache
+from relayer_service.database.ttl_cache import TTLCache
 
 At = Callable[[float], None]
 

@@ -7,7 +7,7 @@ from django.db import transaction
 from pytest_django import DjangoAssertNumQueries
 
 from notifications.models import Notification
-from relayer_service.storage.updating import update_each
+from relayer_service.database.updating import update_each
 
 pytestmark = pytest.mark.django_db
 

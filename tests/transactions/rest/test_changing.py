@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from relayer_service.background.tasks import queue
+from relayer_service.database.clock import timestamp
 from relayer_service.models import AuditEntry
-from relayer_service.storage.clock import timestamp
 from relayers.models import Relayer
 from tests.api import Api
 from tests.contract import bodies

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from relayers.models import Relayer
 from spending.models import SpendingLimit
 from tests.api import Api

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from tests.api import Answer, Api
 from tests.concurrency import in_threads
 from tests.contract import bodies

@@ -11,8 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from relayer_service.background.tasks import queue
+from relayer_service.database.clock import timestamp
 from relayer_service.observability.logs import TextFormatter
-from relayer_service.storage.clock import timestamp
 from tests.api import Api
 from tests.contract import bodies
 from tests.relayers import factories

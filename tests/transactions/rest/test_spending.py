@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 
 from notifications.models import Delivery
 from relayer_service.api.idempotency import body_digest
+from relayer_service.database.clock import database_now
 from relayer_service.models import AuditEntry
-from relayer_service.storage.clock import database_now
 from spending.models import SpendingLimit, SpendingPolicy
 from tests.api import Answer, Api
 from tests.concurrency import in_threads, wait_until, waits_for_a_lock

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.test import Client
 from eth_account import Account
 
-from relayer_service.storage import ttl_cache
+from relayer_service.database import ttl_cache
 from relayers.models import Relayer
 from spending.models import SpendingPolicy
 from tests.api import Api

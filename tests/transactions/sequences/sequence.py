@@ -18,9 +18,9 @@ from django.db.models import DateTimeField, Value
 from django.utils import timezone
 
 from chain.errors import ChainFault
+from relayer_service.database import compiled, ttl_cache
+from relayer_service.database.clock import DatabaseNow
 from relayer_service.net import node_http
-from relayer_service.storage import compiled, ttl_cache
-from relayer_service.storage.clock import DatabaseNow
 from tests.notifications.clock import Forgetful
 from tests.relayers import factories
 from tests.relayers.factories import KEY

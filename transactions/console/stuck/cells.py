@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db import models
 
-from relayer_service.admin.lists import counted
+from relayer_service.console.lists.changelists import counted
 from transactions.lanes.prices.market import MarketPrice
 from transactions.lanes.prices.pricing import maximum
 from transactions.models import IN_FLIGHT, Attempt, Hold, Lane, Status, Transaction, Waiting

@@ -13,13 +13,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from chain.units import coins
-from relayer_service.admin import lists
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import ago, ago_titled
-from relayer_service.admin.panels import Panel, object_view
-from relayer_service.admin.references import and_more
+from relayer_service.console.dates import ago, ago_titled
+from relayer_service.console.lists import changelists
+from relayer_service.console.overview.dashboard import label
+from relayer_service.console.panels import Panel, object_view
+from relayer_service.console.references import and_more
+from relayer_service.database.clock import database_now
 from relayer_service.extensions import is_enabled
-from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.console.lanes import ORIGIN, lane_of
@@ -117,7 +117,7 @@ def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice],
         "main": _release_button(request, lane, origin) or main_button(cells, buttons),
         "cells": shown,
         "more_nonces": and_more(nonces.hidden),
-        "more_waiting": and_more(queued - waiting) if queued <= lists.MAX_COUNTED else "and more",
+        "more_waiting": and_more(queued - waiting) if queued <= changelists.MAX_COUNTED else "and more",
         "top_up": top_up(lane, cells),
     }
 

@@ -20,7 +20,7 @@ from chain.nodes.head import Head
 from chain.nodes.plausibility import plausible_base_fee, tip_limit
 from chain.readings import HEAD, ChainReading, gather_each
 from chain.transactions import Prices
-from relayer_service.storage.ttl_cache import TTLCache
+from relayer_service.database.ttl_cache import TTLCache
 from transactions.models import Transaction
 from transactions.records import payloads
 from transactions.records.payloads import has_base_fee

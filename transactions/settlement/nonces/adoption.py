@@ -16,7 +16,7 @@ from django.db.models import F
 
 from notifications.emitting import emit
 from relayer_service.audit.recording import acted, record
-from relayer_service.storage.clock import database_now
+from relayer_service.database.clock import database_now
 from relayers.states import event_data
 from transactions import metrics
 from transactions.changes import Changes, lock_rows

@@ -16,7 +16,7 @@ from django.db import transaction
 from notifications.emitting import emit
 from relayer_service.audit import actors
 from relayer_service.audit.recording import acted, record
-from relayer_service.storage.clock import database_now, timestamp
+from relayer_service.database.clock import database_now, timestamp
 from relayer_service.storage.selections import Selection
 from relayers.states import event_data
 from transactions.events import RELAYER_HELD, RELAYER_RELEASED, LaneHoldData

@@ -9,8 +9,8 @@ from django.db.models import Q
 
 from chain.networks import NetworkKind
 from relayer_service.audit.actors import ActorKind, acting_as
-from relayer_service.storage.clock import database_now
-from relayer_service.storage.databases import release_connection
+from relayer_service.database.access import release_connection
+from relayer_service.database.clock import database_now
 from transactions.changes import Changes, lock_rows
 from transactions.models import IN_FLIGHT, IS_IN_FLIGHT, Lane, Transaction
 from transactions.records.crash_points import step

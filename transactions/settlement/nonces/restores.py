@@ -10,8 +10,8 @@ import logging
 from django.db.models import QuerySet
 
 from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.database.ttl_cache import TTLCache
 from relayer_service.storage.selections import Selection
-from relayer_service.storage.ttl_cache import TTLCache
 from transactions.models import Lane
 from transactions.settlement.nonces import witness
 from transactions.settlement.nonces.holds import hold_for_lost_commits

@@ -17,7 +17,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.core.cache import cache
 
-from relayer_service.storage.ttl_cache import TTLCache
+from relayer_service.database.ttl_cache import TTLCache
 from transactions.models import Lane
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,143 @@
+"""Lists of any size: sorted by indexed columns, with a tab per state, named filters and a bounded number of pages."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ORDER_VAR
+from django.core.paginator import Page, Paginator
+from django.db import connection
+from django.db.models import QuerySet
+from django.db.models.expressions import OrderBy
+from django.http import HttpRequest
+from django.utils.functional import cached_property
+from django.utils.html import format_html
+from unfold.views import ChangeList
+
+from relayer_service.console.lists.active_filters import ActiveFilter, active_filters, first_page, without_filters
+from relayer_service.console.lists.filters import StateFilter
+from relayer_service.database.nul import has_nul
+from relayer_service.storage import counting
+from relayer_service.storage.newest import page_of
+
+# Number of rows that a list has pages for, and that an action can select.
+MAX_LISTED = 10_000
+# Number of rows that a tab counts, and that is counted of a queue.
+MAX_COUNTED = 1_000
+COUNT = "(SELECT COUNT(*) FROM ({}) AS counted)"
+
+
+class NewestPaginator(Paginator):  # type: ignore[type-arg]  # Django cannot subscript it
+    """Has pages of the first rows only: counting or skipping a million rows takes as long as reading them."""
+
+    template_name = "admin/newest_pagination.html"
+    object_list: Any
+
+    @cached_property
+    def total(self) -> int:
+        """The exact total of an unfiltered list with row counts, else at most MAX_LISTED."""
+        whole = counting.total(self.object_list.model) if not self.object_list.query.where else None
+        # Django would sort the rows before it counts them: the order is removed.
+        return int(self.object_list.order_by()[:MAX_LISTED].count()) if whole is None else whole
+
+    @cached_property
+    def count(self) -> int:
+        return min(self.total, MAX_LISTED)
+
+    @property
+    def has_more(self) -> bool:
+        return self.count == MAX_LISTED
+
+    @property
+    def is_exact(self) -> bool:
+        return self.total != MAX_LISTED
+
+    def page(self, number: int | str) -> Page[Any]:
+        number = self.validate_number(number)
+        first = (number - 1) * self.per_page
+        return Page(page_of(self.object_list, first, min(first + self.per_page, self.count)), number, self)
+
+
+class ResourceList(ChangeList):
+    tab: str | None = None
+    active_filters: list[ActiveFilter] = []
+    filter_specs: list[Any]
+
+    def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
+        """Return the filtered rows. The filter by state is removed from the sidebar, as the page shows it as tabs."""
+        if any(has_nul(value) for _, values in request.GET.lists() for value in values):
+            raise IncorrectLookupParameters
+        rows: QuerySet[Any] = super().get_queryset(request, *args, **kwargs)
+        tabs = [spec for spec in self.filter_specs if isinstance(spec, StateFilter)]
+        self.tab = next((spec.value() for spec in tabs if spec.value()), None)
+        self.filter_specs = [spec for spec in self.filter_specs if spec not in tabs]
+        self.has_filters = bool(self.filter_specs)
+        self.active_filters = active_filters(request, self.filter_specs, self.model_admin.admin_site)
+        self.has_active_filters = bool(self.active_filters)
+        self.without_filters = without_filters(request, self.filter_specs)
+        return rows
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_count = self.paginator.total
+
+    def get_ordering_field(self, field_name: Any) -> Any:
+        """Return the order of a column, or None without an index, even if the URL requests it."""
+        return self.model_admin.sort_orders.get(field_name)
+
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
+        if chosen := self.params.get(ORDER_VAR):
+            # No index covers two columns.
+            self.params[ORDER_VAR] = chosen.split(".")[0]
+        ordering: list[Any] = super().get_ordering(request, queryset)
+        if chosen and len(ordering) > 1:
+            first = ordering[0]
+            is_descending = first.descending if isinstance(first, OrderBy) else str(first).startswith("-")
+            # The key, in the same direction, as the index ends.
+            return [first, "-pk" if is_descending else "pk"]
+        return ordering
+
+
+def tabs(
+    request: HttpRequest, state_filter: type[StateFilter], counts: Mapping[str | None, int]
+) -> list[dict[str, Any]]:
+    """Return a tab per state, with its number of rows if that is counted."""
+    name = state_filter.parameter_name
+    kept = first_page(request)
+    kept.pop(name, None)
+    states = list(state_filter.current_conditions())
+    current = request.GET.get(name) if request.GET.get(name) in states else None
+    items = []
+    for state in (None, *states):
+        query = kept.copy()
+        if state:
+            query[name] = state
+        title, link = state_filter.label(state) if state else "All", f"?{query.urlencode()}"
+        if state in counts:
+            count = counted(counts[state]) if state else f"{counts[state]:,}"
+            title = format_html('{} <span class="tab-count">{}</span>', title, count)
+        items.append({"title": title, "link": link, "active": state == current, "has_permission": True})
+    return items
+
+
+def tab_counts(rows: QuerySet[Any], state_filter: type[StateFilter]) -> dict[str | None, int]:
+    """Return the number of rows by state in one query, each at most one more than is shown, and their total."""
+    conditions = state_filter.current_conditions()
+    numbers = count_up_to_maximum([rows.filter(condition) for condition in conditions.values()])
+    counts = dict[str | None, int](zip(conditions, numbers, strict=True))
+    total = counting.total(rows.model)
+    return counts if total is None else {None: total, **counts}
+
+
+def count_up_to_maximum(lists: Sequence[QuerySet[Any]]) -> Sequence[int]:
+    """Return the number of rows of each list in one query, at most one more than `counted` shows."""
+    found = [rows.order_by().values("pk")[: MAX_COUNTED + 1].query.sql_with_params() for rows in lists]
+    with connection.cursor() as cursor:
+        sql = ", ".join(COUNT.format(sql) for sql, _ in found)
+        cursor.execute(f"SELECT {sql}", [value for _, values in found for value in values])
+        numbers: Sequence[int] = cursor.fetchone()
+    return numbers
+
+
+def counted(number: int) -> str:
+    return f"{MAX_COUNTED:,}+" if number > MAX_COUNTED else f"{number:,}"

@@ -1,0 +1,175 @@
+"""Getting started: the first steps on the overview of a new installation, and a demo that takes them all.
+
+An app declares its steps in its `AppConfig`, like `dashboard_cards`:
+`getting_started_steps = {10: "signers.console.overview.step"}`. The function returns None if an extension is missing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.auth import get_user_model
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+from rest_framework.exceptions import APIException
+
+from relayer_service.console.overview.attention import declared
+from relayer_service.console.references import link
+
+# The id of the demo's rows.
+DEMO = "demo"
+# An add page with it in the query is a step: after saving, it leads back to the overview.
+STEP = "getting_started"
+COOKIE, COOKIE_SECONDS = "getting_started_dismissed", 365 * 24 * 60 * 60
+# A fleet with more rows than this is in use.
+FIRST_ROWS = 10
+CONCURRENT = "The demo is already being set up. Open it from the lists."
+
+
+class CannotSetUp(Exception):
+    """The demo cannot be set up; the message says what to do."""
+
+
+@dataclass
+class Demo:
+    """What the demo has so far: rows by the name of their step, and the text of its token."""
+
+    user: Any
+    rows: dict[str, Any] = field(default_factory=dict)
+    token: str = ""
+    # The page that shows the progress of the first transaction, and its scripts and style sheets.
+    progress_url: str = ""
+    media: Any = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    title: str
+    text: str
+    permissions: Sequence[str]
+    # Has a row once the step is done.
+    done: QuerySet[Any]
+    # Returns the URL of the step's form with defaults; empty if an earlier step is missing.
+    page: Callable[[], str]
+    demo: Callable[[Demo], None]
+    # Has a row if the fleet is in use.
+    in_use: QuerySet[Any] | None = None
+    # Raises `CannotSetUp` before anything of the demo is written.
+    check: Callable[[], None] = lambda: None
+
+
+def add_page(model: str, **initial: str) -> str:
+    """Return the URL of an add page with initial values, which leads back to the overview."""
+    return f"{reverse(f'admin:{model}_add')}?{urlencode({**initial, STEP: '1'})}"
+
+
+def steps_for(request: HttpRequest) -> list[Step]:
+    """Return the steps that a user may take."""
+    return [step for step in all_steps(request) if request.user.has_perms(step.permissions)]
+
+
+def all_steps(request: HttpRequest) -> list[Step]:
+    return declared("getting_started_steps", request)
+
+
+def offers_demo(request: HttpRequest) -> bool:
+    """Return whether the demo can be set up: on a developer's machine, by those who may take all steps."""
+    return settings.LOCAL and len(steps_for(request)) == len(all_steps(request))
+
+
+def card(request: HttpRequest) -> dict[str, Any] | None:
+    """Return the steps with whether they are done; None if all are, or the fleet is in use. One query at most."""
+    steps = [] if COOKIE in request.COOKIES else steps_for(request)
+    if not steps:
+        return None
+    conditions = {f"done_{number}": Exists(step.done) for number, step in enumerate(steps)}
+    conditions |= {f"used_{step.name}": Exists(step.in_use) for step in steps if step.in_use is not None}
+    users: Any = get_user_model()
+    (found,) = users.objects.filter(pk=request.user.pk).values(**conditions)
+    done = [found[f"done_{number}"] for number in range(len(steps))]
+    if all(done) or any(value for name, value in found.items() if name.startswith("used_")):
+        return None
+    rows = [
+        {"step": step, "done": is_done, "url": reverse("getting_started_step", args=[step.name])}
+        for step, is_done in zip(steps, done, strict=True)
+    ]
+    return {"rows": rows, "done": sum(done), "offers_demo": offers_demo(request)}
+
+
+def open_step(request: HttpRequest, name: str) -> HttpResponse:
+    """Redirect to the form of a step, or to the overview if an earlier step is missing."""
+    step = next((step for step in all_steps(request) if step.name == name), None)
+    if step is None:
+        raise Http404
+    if not request.user.has_perms(step.permissions):
+        raise PermissionDenied
+    page = step.page()
+    if not page:
+        messages.warning(request, f"“{step.title}” needs the steps above it.")
+    return HttpResponseRedirect(page or reverse("admin:index"))
+
+
+def dismiss(request: HttpRequest) -> HttpResponse:
+    """Hide the card in this browser."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    response = HttpResponseRedirect(reverse("admin:index"))
+    response.set_cookie(
+        COOKIE, "1", COOKIE_SECONDS, secure=settings.SESSION_COOKIE_SECURE, httponly=True, samesite="Lax"
+    )
+    return response
+
+
+def demo_view(request: HttpRequest) -> HttpResponse:
+    """Take all steps at once against the local node, and show the result, with the token once."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    if not offers_demo(request):
+        raise PermissionDenied
+    try:
+        demo = set_up(request)
+    except CannotSetUp as error:
+        messages.error(request, str(error))
+        return HttpResponseRedirect(reverse("admin:index"))
+    context = {**admin.site.each_context(request), "title": "Local demo", "demo": demo}
+    context["rows"] = {name: link(row) for name, row in demo.rows.items() if row is not None}
+    response = TemplateResponse(request, "admin/demo.html", context)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def set_up(request: HttpRequest) -> Demo:
+    """Create everything that the demo lacks, in one transaction."""
+    steps, demo = all_steps(request), Demo(request.user)
+    for step in steps:
+        step.check()
+    try:
+        with transaction.atomic():
+            for step in steps:
+                step.demo(demo)
+    except IntegrityError:
+        raise CannotSetUp(CONCURRENT) from None
+    except ValidationError as error:
+        raise CannotSetUp(f"The demo was not set up: {'; '.join(error.messages)}.") from None
+    except APIException as error:
+        raise CannotSetUp(f"The demo was not set up: {error.detail}.") from None
+    return demo
+
+
+def local_url(path: str) -> str:
+    """Return a URL of this service, as its worker calls it."""
+    host = "127.0.0.1" if settings.HOST in {"0.0.0.0", "::"} else settings.HOST  # noqa: S104  # not bound to
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.PORT}{path}"
+
+
+def receive_demo_event(request: HttpRequest) -> HttpResponse:
+    """Accept the events of the demo's webhook; the log of deliveries shows them."""
+    return HttpResponse(status=204) if request.method == "POST" else HttpResponseNotAllowed(["POST"])
