@@ -16,6 +16,6 @@ class RelayerServiceConfig(AppConfig):
     def ready(self) -> None:
         from relayer_service.configuration import checks  # noqa: F401  # registers the checks
         from relayer_service.database import nul  # noqa: F401  # registers the lookups
-        from relayer_service.storage import counting  # noqa: F401  # registers the lookups
+        from relayer_service.storage import counting
 
         post_migrate.connect(counting.after_migrate, sender=self)

@@ -305,9 +305,9 @@ def test_the_health_check_asks_as_the_proxy_does(answers: int, code: int) -> Non
 
     with (
         http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server,
-        servers.serving(serving, threading.Event()),
+        servers.serving(server, threading.Event()),
     ):
-        assert check_health(serving.server_port) == code
+        assert check_health(server.server_port) == code
     assert hosts == ["example.com /health"]
 
 

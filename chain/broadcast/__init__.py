@@ -1,0 +1,1 @@
+"""Broadcasting signed transactions, and what the answers of nodes mean."""

@@ -1,0 +1,1 @@
+"""Pages of webhooks and deliveries in the admin; `admin.py` registers them."""

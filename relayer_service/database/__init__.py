@@ -1,0 +1,1 @@
+"""The database and the shared cache: connections, statements, indexes and migration operations."""

@@ -1,0 +1,1 @@
+"""`make run`: installation, secrets, and the processes of one machine."""

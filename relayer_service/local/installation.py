@@ -1,4 +1,4 @@
-"""Install a lock file and print progress: `python -m relayer_service.local.installation FILE`. Standard library only."""
+"""Install a lock file, with its progress: `python -m relayer_service.local.installation FILE`. No other package."""
 
 import os
 import re

@@ -1,0 +1,1 @@
+"""The web server: `python -m relayer_service.server`."""

@@ -1,0 +1,1 @@
+"""The health check of relayers: what it reads, decides and keeps."""

@@ -1,0 +1,1 @@
+"""The nodes that relayers depend on, and how they answer."""

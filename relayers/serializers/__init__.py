@@ -1,0 +1,1 @@
+"""Relayers, networks and top-ups in request bodies and responses."""

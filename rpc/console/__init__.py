@@ -1,0 +1,1 @@
+"""Pages of fee tokens and calls in the admin; `admin.py` registers them."""

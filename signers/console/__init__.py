@@ -1,0 +1,1 @@
+"""Pages of signers in the admin; `admin.py` registers them."""

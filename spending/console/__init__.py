@@ -1,0 +1,1 @@
+"""Spending rules in the admin."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 
-# What happens in a case besides the kills, and the steps (`transactions/records/crash_points.py`) at which it is killed.
+# What happens in a case besides kills, and the steps (`transactions/records/crash_points.py`) at which it is killed.
 ACCEPT, SEND, BUMP, SEAL, REQUEUE = "accept", "send", "bump", "seal", "requeue"
 CANCEL, REPLACE, SPEED_UP = "cancel", "replace", "speed-up"
 POINTS: dict[str, tuple[str, ...]] = {

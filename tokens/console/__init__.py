@@ -1,0 +1,1 @@
+"""Pages of access tokens in the admin; `admin.py` registers them."""

@@ -1,0 +1,1 @@
+"""Pages of transactions and lanes in the admin; `admin.py` registers them."""

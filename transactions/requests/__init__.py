@@ -1,0 +1,1 @@
+"""From a request to a row, and the changes that callers ask for."""

@@ -1,0 +1,1 @@
+"""Lists of the admin: sorting, filters and search."""

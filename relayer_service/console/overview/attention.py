@@ -1,7 +1,7 @@
 """Problems at the top of the overview, grouped by cause: one row each, with its number, its start and its list.
 
 An app declares one function per subject in its `AppConfig`, by position on the page:
-`attention_subjects = {20: "relayers.console.overview.attention"}`. It returns None for staff who may not view the subject.
+`attention_subjects = {20: "relayers.console.overview.attention"}`. It returns None for staff who may not view it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Signing in: login, second factor, users and groups."""

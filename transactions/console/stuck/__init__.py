@@ -1,0 +1,1 @@
+"""Why is it stuck? The nonces of a lane, and what to do about each."""

@@ -1,0 +1,1 @@
+"""What a turn reads and pays: the market, simulations, first prices and higher ones."""
