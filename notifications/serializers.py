@@ -3,14 +3,15 @@ from typing import Any
 
 import orjson
 from django.core.validators import ProhibitNullCharactersValidator
+from django.db.models import Q
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 
 from notifications.delivery import signing
-from notifications.list_filters import DELIVERY_FILTERS
+from notifications.events import all_events
 from notifications.models import Delivery, Notification, validate_webhook_url
 from notifications.writes import NotificationWrite
-from relayer_service.api.filters import filter_serializer
+from relayer_service.api.filters import filter_serializer, one_of, time_range
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import (
     BodySerializer,
@@ -26,6 +27,12 @@ from relayer_service.api.serializers import (
 from relayer_service.net import outgoing
 from relayer_service.net.addresses import without_user_info
 
+# Query parameters of the list of a notification's deliveries.
+DELIVERY_FILTERS = {
+    "state": one_of({state: Q(state=state) for state in Delivery.State.values}, "Only deliveries in this state."),
+    "event": one_of({event: Q(event=event) for event in all_events()}, "Only deliveries of this event."),
+    **time_range("created_at", "created"),
+}
 MAX_ATTEMPTS_SHOWN = 100
 MAX_EVENTS = 100
 EVENTS_HELP = (

@@ -1,5 +1,4 @@
-from notifications import silent_workers
-from notifications.delivery import counts, deleting, outbox
+from notifications.delivery import counts, deleting, outbox, silent_workers
 from notifications.delivery.sender import sender
 from relayer_service.background.tasks import HEARTBEAT_SECONDS, STOP_SECONDS, periodic, queue, task
 

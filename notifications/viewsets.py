@@ -10,13 +10,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from notifications import schema
 from notifications.delivery.deleting import delete_logs, drop_deliveries, is_in_use
 from notifications.emitting import send_test_event
-from notifications.list_filters import DELIVERY_FILTERS
 from notifications.models import Delivery, Notification
 from notifications.replay import replay
+from notifications.schema import notifications as schema
 from notifications.serializers import (
+    DELIVERY_FILTERS,
     CreateNotificationSerializer,
     DeliverySerializer,
     FullDeliverySerializer,

@@ -186,9 +186,9 @@ FLEET_SECTIONS = [
 # Jobs: bulk actions of staff that the worker runs.
 JOB_KINDS = {
     "check_relayers": "relayers.tasks.CheckRelayers",
-    "pause_relayers": "relayers.jobs.PauseRelayers",
-    "resume_relayers": "relayers.jobs.ResumeRelayers",
-    "edit_relayers": "relayers.jobs.EditRelayers",
+    "pause_relayers": "relayers.jobs.kinds.PauseRelayers",
+    "resume_relayers": "relayers.jobs.kinds.ResumeRelayers",
+    "edit_relayers": "relayers.jobs.kinds.EditRelayers",
     "verify_signers": "signers.jobs.VerifySigners",
     "send_test_events": "notifications.jobs.SendTestEvents",
     "replay_deliveries": "notifications.jobs.ReplayDeliveries",

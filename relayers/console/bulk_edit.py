@@ -22,8 +22,8 @@ from relayer_service.console.jobs import announce
 from relayer_service.jobs import running
 from relayer_service.jobs.kinds import kind
 from relayer_service.net.addresses import mask
-from relayers.bulk_edits import MINIMUM, NODES, WEBHOOK, Group, groups, minimum
 from relayers.health.probes import ProbeCache
+from relayers.jobs.bulk_edits import MINIMUM, NODES, WEBHOOK, Group, groups, minimum
 from relayers.models import Relayer
 from relayers.serializers.relayers import RpcUrlsField
 

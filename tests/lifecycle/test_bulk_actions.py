@@ -15,7 +15,7 @@ from relayer_service.api import jobs
 from relayer_service.jobs import running
 from relayer_service.models import AuditEntry, Job
 from relayer_service.storage.selections import Selection
-from relayers.jobs import PauseRelayers
+from relayers.jobs.kinds import PauseRelayers
 from relayers.models import Relayer
 from tests.api import Api
 from tests.contract import bodies

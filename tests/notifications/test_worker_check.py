@@ -12,8 +12,8 @@ from django.utils import timezone
 from huey.consumer import Consumer
 from pytest_django import Settings
 
+from notifications.delivery.silent_workers import report_silent
 from notifications.models import Delivery, Notification, mailto
-from notifications.silent_workers import report_silent
 from notifications.worker_check import check
 from relayer_service.background.tasks import Worker, process_name
 from relayer_service.models import MAX_MISSED, PeriodicRun, WorkerProcess

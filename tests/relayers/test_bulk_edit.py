@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from relayer_service.jobs import running
 from relayer_service.models import AuditEntry, Job
 from relayer_service.storage.selections import Selection
-from relayers import bulk_edits
+from relayers.jobs import bulk_edits
 from relayers.models import Relayer
 from tests.notifications.admin_pages import asked, hidden_fields, staff_who_may, told
 from tests.relayer_service.jobs import run_jobs

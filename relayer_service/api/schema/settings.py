@@ -35,7 +35,7 @@ SETTINGS = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "signers.schema.add_components",
         "relayer_service.api.schema.health.add_paths",
-        "notifications.webhooks_schema.add_webhooks",
+        "notifications.schema.webhooks.add_webhooks",
         "relayer_service.api.schema.openapi.finish",
     ],
     "ENUM_NAME_OVERRIDES": {

@@ -6,8 +6,8 @@ from django.core.exceptions import ValidationError
 
 from relayer_service.jobs.kinds import JobKind, Result
 from relayer_service.storage.selections import Selection
-from relayers.bulk_edits import edit, edited_rows
 from relayers.health.probes import ProbeCache
+from relayers.jobs.bulk_edits import edit, edited_rows
 from relayers.states import set_all_paused
 
 

@@ -1,0 +1,1 @@
+"""The OpenAPI document of notifications: operations, and the webhooks that they receive."""

@@ -1,0 +1,1 @@
+"""Jobs with relayers, and the changes of many of them."""
