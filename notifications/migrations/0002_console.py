@@ -82,11 +82,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='notification',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('identifier'), models.F('sequence'), name='notification_identifier_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('identifier'), models.F('sequence'), name='notification_identifier_prefix'),
         ),
         migrations.AddIndex(
             model_name='notification',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('url'), models.F('sequence'), name='notification_url_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('url'), models.F('sequence'), name='notification_url_prefix'),
         ),
         migrations.AddIndex(
             model_name='notification',

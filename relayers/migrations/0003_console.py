@@ -59,15 +59,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='relayer',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('identifier'), models.F('sequence'), name='relayer_identifier_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('identifier'), models.F('sequence'), name='relayer_identifier_prefix'),
         ),
         migrations.AddIndex(
             model_name='relayer',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('name'), models.F('sequence'), name='relayer_name_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('name'), models.F('sequence'), name='relayer_name_prefix'),
         ),
         migrations.AddIndex(
             model_name='relayer',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('address'), models.F('sequence'), name='relayer_address_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('address'), models.F('sequence'), name='relayer_address_prefix'),
         ),
         migrations.AddIndex(
             model_name='relayer',

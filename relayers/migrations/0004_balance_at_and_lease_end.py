@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                 migrations.AlterField(
                     model_name='relayer',
                     name='due_at',
-                    field=models.DateTimeField(db_index=True, default=relayer_service.storage.clock.DatabaseNow, editable=False, null=True),
+                    field=models.DateTimeField(db_index=True, default=relayer_service.database.clock.DatabaseNow, editable=False, null=True),
                 ),
             ],
         ),

@@ -17,6 +17,6 @@ class Migration(migrations.Migration):
     operations = [
         AddIndexConcurrently(
             model_name='relayer',
-            index=models.Index(relayer_service.storage.prefixes.DigitsOrder('balance_text'), models.F('sequence'), name='relayer_balance'),
+            index=models.Index(relayer_service.database.prefixes.DigitsOrder('balance_text'), models.F('sequence'), name='relayer_balance'),
         ),
     ]

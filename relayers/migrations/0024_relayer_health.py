@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('lease', models.UUIDField(editable=False, null=True)),
                 ('relayer', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='health', serialize=False, to='relayers.relayer')),
-                ('due_at', models.DateTimeField(db_index=True, default=relayer_service.storage.clock.DatabaseNow, editable=False, null=True)),
+                ('due_at', models.DateTimeField(db_index=True, default=relayer_service.database.clock.DatabaseNow, editable=False, null=True)),
                 ('leased_until', models.DateTimeField(editable=False, null=True)),
                 ('network', models.CharField(blank=True, editable=False, max_length=64)),
                 ('system_disabled', models.BooleanField(default=False, editable=False, help_text='Set by the health check.')),
@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='relayerhealth',
-            index=models.Index(relayer_service.storage.prefixes.DigitsOrder('balance_text'), models.F('relayer'), name='health_balance'),
+            index=models.Index(relayer_service.database.prefixes.DigitsOrder('balance_text'), models.F('relayer'), name='health_balance'),
         ),
         migrations.AddConstraint(
             model_name='relayerhealth',

@@ -38,11 +38,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='feetoken',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('symbol'), models.F('id'), name='fee_token_symbol_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('symbol'), models.F('id'), name='fee_token_symbol_prefix'),
         ),
         migrations.AddIndex(
             model_name='feetoken',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('address'), models.F('id'), name='fee_token_address_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('address'), models.F('id'), name='fee_token_address_prefix'),
         ),
         migrations.AddConstraint(
             model_name='callhour',

@@ -18,11 +18,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='signer',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('identifier'), models.F('sequence'), name='signer_identifier_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('identifier'), models.F('sequence'), name='signer_identifier_prefix'),
         ),
         migrations.AddIndex(
             model_name='signer',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('verified_identity'), models.F('sequence'), name='signer_identity_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('verified_identity'), models.F('sequence'), name='signer_identity_prefix'),
         ),
         migrations.AddIndex(
             model_name='signer',

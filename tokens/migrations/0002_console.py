@@ -35,10 +35,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='accesstoken',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('name'), models.F('id'), name='token_name_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('name'), models.F('id'), name='token_name_prefix'),
         ),
         migrations.AddIndex(
             model_name='accesstoken',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('key'), models.F('id'), name='token_key_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('key'), models.F('id'), name='token_key_prefix'),
         ),
     ]

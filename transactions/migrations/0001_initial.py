@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
                 ('lease', models.UUIDField(editable=False, null=True)),
                 ('chain_id', models.PositiveBigIntegerField(verbose_name='chain ID')),
                 ('address', models.CharField(max_length=42)),
-                ('due_at', models.DateTimeField(default=relayer_service.storage.clock.DatabaseNow, editable=False)),
+                ('due_at', models.DateTimeField(default=relayer_service.database.clock.DatabaseNow, editable=False)),
                 ('epoch', models.PositiveIntegerField(default=0)),
                 ('first_nonce', models.PositiveBigIntegerField(help_text='The first nonce of this epoch.', null=True)),
                 ('next_nonce', models.PositiveBigIntegerField(help_text='The lowest nonce that was never committed; empty until the chain was first read.', null=True)),
@@ -107,7 +107,7 @@ class Migration(migrations.Migration):
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('sent', 'Sent'), ('submitted', 'Submitted'), ('mined', 'Mined'), ('confirmed', 'Confirmed'), ('failed', 'Failed'), ('canceled', 'Canceled'), ('expired', 'Expired')], default='pending', max_length=16)),
                 ('status_reason', models.TextField(blank=True, help_text='Why it is in this status, and not further.')),
                 ('version', models.PositiveIntegerField(default=1)),
-                ('due_at', models.DateTimeField(default=relayer_service.storage.clock.DatabaseNow, editable=False)),
+                ('due_at', models.DateTimeField(default=relayer_service.database.clock.DatabaseNow, editable=False)),
                 ('tries', models.PositiveIntegerField(default=0, help_text='How often it was considered and had to wait.')),
                 ('requested_action', models.CharField(blank=True, choices=[('expire', 'Expire'), ('close', 'Close: no node accepts it')], max_length=16)),
                 ('action_reason', models.TextField(blank=True)),
@@ -175,7 +175,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='lane',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('address'), models.F('id'), name='lane_address_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('address'), models.F('id'), name='lane_address_prefix'),
         ),
         migrations.AddConstraint(
             model_name='lane',
@@ -219,11 +219,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='transaction',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('identifier'), models.F('sequence'), name='transaction_identifier_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('identifier'), models.F('sequence'), name='transaction_identifier_prefix'),
         ),
         migrations.AddIndex(
             model_name='transaction',
-            index=models.Index(relayer_service.storage.prefixes.CaseFolded('to'), models.F('sequence'), name='transaction_to_prefix'),
+            index=models.Index(relayer_service.database.prefixes.CaseFolded('to'), models.F('sequence'), name='transaction_to_prefix'),
         ),
         migrations.AddConstraint(
             model_name='transaction',

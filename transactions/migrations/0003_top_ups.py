@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 ('amount_text', models.CharField(max_length=78, verbose_name='amount')),
                 ('balance_text', models.CharField(max_length=78, verbose_name='balance')),
                 ('block', models.PositiveBigIntegerField(help_text='The block that the balance was read at.')),
-                ('created_at', models.DateTimeField(default=relayer_service.storage.clock.DatabaseNow)),
+                ('created_at', models.DateTimeField(default=relayer_service.database.clock.DatabaseNow)),
                 ('final_block', models.PositiveBigIntegerField(help_text='Nothing of it changes in later blocks: a balance read there shows its effect.', null=True)),
                 ('failures', models.PositiveIntegerField(default=0, help_text='How many in a row have failed, up to this one.')),
                 ('due_at', models.DateTimeField(help_text='When a blocked or failed one is tried again; empty once the balance is sufficient.', null=True)),
