@@ -19,7 +19,7 @@ SHIPPED = Path(__file__).parent / "networks.json"
 
 
 class NetworkKind(StrEnum):
-    """How a network charges for a transaction; `kinds.py` has a class for each."""
+    """How a network charges for a transaction; `fees/fee_models.py` has a class for each."""
 
     NONE = "none"
     OP_STACK = "op-stack"

@@ -28,7 +28,7 @@ from relayer_service import extensions
 from relayer_service.api import idempotency, jobs
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, NotFound
-from relayer_service.api.filters import begins, narrow
+from relayer_service.api.filters import apply_filters, prefix_filter
 from relayer_service.api.operations import operation
 from relayer_service.api.pagination import CursorPagination
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin, PartialUpdateMixin, ResourceViewSet
@@ -70,7 +70,7 @@ class NotificationViewSet(
     # Of the operations of the extension; the contract has `partial_update` alone.
     serializer_class = ManagedNotificationSerializer
     locking_actions = LockingMixin.locking_actions | {"test"}
-    list_filters = {"q": begins("identifier")}
+    list_filters = {"q": prefix_filter("identifier")}
     extension = "lifecycle"
     id_taken_message = "Notification with this ID already exists"
     not_found_message = "Notification with ID {} not found"
@@ -131,7 +131,7 @@ class NotificationViewSet(
         return idempotency.run_idempotently(self, self._valid, self._start_replay)
 
     def _start_replay(self, serializer: Any) -> Any:
-        rows = narrow(self.get_object().deliveries.all(), DELIVERY_FILTERS, serializer.validated_data["filter"])
+        rows = apply_filters(self.get_object().deliveries.all(), DELIVERY_FILTERS, serializer.validated_data["filter"])
         return jobs.start(self.request, "replay_deliveries", rows)
 
     @operation("replay_delivery", "Send a delivery again", schema.REPLAY, **MANAGE, errors={409: IN_PROGRESS})

@@ -1,7 +1,7 @@
 """Query parameters of the list of relayers."""
 
 from chain.networks import resolve_alias
-from relayer_service.api.filters import ListFilter, begins, equals, one_of
+from relayer_service.api.filters import ListFilter, equals, one_of, prefix_filter
 from relayers.models import CONDITIONS
 
 
@@ -11,7 +11,7 @@ def on_network(description: str) -> ListFilter:
 
 
 LIST_FILTERS = {
-    "q": begins("identifier", "name"),
+    "q": prefix_filter("identifier", "name"),
     "network": on_network("Only relayers on this network."),
     "signer_id": equals("signer__identifier", "Only relayers of this signer."),
     "state": one_of(CONDITIONS, "Only relayers in this state; a relayer can be in several."),

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from relayer_service.api.exceptions import Conflict
-from relayer_service.api.filters import begins
+from relayer_service.api.filters import prefix_filter
 from relayer_service.api.operations import operation
 from relayer_service.api.pagination import PagePagination
 from relayer_service.api.renderers import JSONRenderer
@@ -79,7 +79,7 @@ class FeeTokenViewSet(
     lookup_url_kwarg = "fee_token_id"
     serializer_class = FeeTokenSerializer
     pagination_class = PagePagination
-    list_filters = {"q": begins("symbol"), "network": on_network("Only fee tokens on this network.")}
+    list_filters = {"q": prefix_filter("symbol"), "network": on_network("Only fee tokens on this network.")}
     extension = "lifecycle"
     id_taken_message = "A fee token with this symbol or address already exists on this network"
     not_found_message = "Fee token with ID {} not found"

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from relayer_service.api.error_codes import ErrorCode
-from relayer_service.api.filters import begins
+from relayer_service.api.filters import prefix_filter
 from relayer_service.api.operations import operation
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, ResourceViewSet
 from signers.models import Signer
@@ -34,7 +34,7 @@ class SignerViewSet(ListModelMixin, CreateMixin, RetrieveModelMixin, DestroyMixi
     queryset = Signer.objects.all()
     lookup_url_kwarg = "signer_id"
     serializer_class = SignerSerializer
-    list_filters = {"q": begins("identifier")}
+    list_filters = {"q": prefix_filter("identifier")}
     extension = "lifecycle"
     id_taken_message = "Signer with this ID already exists"
     not_found_message = "Signer with ID {} not found"

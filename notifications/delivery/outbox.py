@@ -43,7 +43,7 @@ def due_targets() -> list[int]:
 
 
 @dataclass
-class Exchange:
+class OutboxBatch:
     """One transaction with the rows of one target: outcomes are written back, and due deliveries are claimed.
 
     A worker claims all deliveries of a target under one lease, and while it lasts no other worker claims any: this

@@ -128,13 +128,13 @@ class TargetSender:
         while True:
             self.wake.clear()
             outcomes, unsent, self._outcomes, self._unsent = self._outcomes, self._unsent, [], []
-            exchange = outbox.Exchange(
+            batch = outbox.OutboxBatch(
                 self.pk, self._lease, outcomes, unsent, room=self._room(), target_fails=self.failing
             )
             # Before the wait: the lease begins in it.
             claimed_at = time.monotonic()
             try:
-                claimed = await self._in_thread(exchange, was_failing)
+                claimed = await self._in_thread(batch, was_failing)
             except Exception:
                 # Nothing was written: it is retried, and if it never works the rows are due again.
                 logger.exception("Cannot read or write deliveries")
@@ -145,11 +145,11 @@ class TargetSender:
                 self._outcomes, self._unsent = outcomes + self._outcomes, unsent + self._unsent
                 await asyncio.sleep(DATABASE_PAUSE_SECONDS)
                 continue
-            failures, self.failing = 0, exchange.target_fails
+            failures, self.failing = 0, batch.target_fails
             self._claimed.extend((row, claimed_at) for row in claimed)
             self._free_places(len(outcomes))
             self._send_claimed()
-            for alerted in exchange.alerted:
+            for alerted in batch.alerted:
                 self._sender.wake(alerted)
             if not self._in_flight and not self._claimed and not self._unsent and not self.wake.is_set():
                 return
@@ -165,10 +165,10 @@ class TargetSender:
             return 0
         return outbox.MAX_CLAIMED - held
 
-    async def _in_thread(self, exchange: outbox.Exchange, include_failing: bool) -> list[Delivery]:
+    async def _in_thread(self, batch: outbox.OutboxBatch, include_failing: bool) -> list[Delivery]:
         def run() -> list[Delivery]:
             try:
-                return exchange.run(include_failing)
+                return batch.run(include_failing)
             finally:
                 close_old_connections()
 

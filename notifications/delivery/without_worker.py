@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from django.db.models import Exists, OuterRef
 
 from notifications.delivery import attempts
-from notifications.delivery.outbox import MAX_CLAIMED, Exchange
+from notifications.delivery.outbox import MAX_CLAIMED, OutboxBatch
 from notifications.models import Delivery, Notification
 from relayer_service.database.clock import DatabaseNow
 
@@ -19,10 +19,10 @@ def send_due(events: Collection[str]) -> None:
     lease = uuid.uuid4()
     claimed: list[Delivery] = []
     for pk in targets:
-        claimed += Exchange(pk, lease, room=MAX_CLAIMED, events=events).run(include_failing=True)
+        claimed += OutboxBatch(pk, lease, room=MAX_CLAIMED, events=events).run(include_failing=True)
     outcomes = asyncio.run(_attempt(claimed))
     for pk in targets:
-        Exchange(pk, lease, [each for each in outcomes if each.delivery.notification_id == pk]).run(False)
+        OutboxBatch(pk, lease, [each for each in outcomes if each.delivery.notification_id == pk]).run(False)
 
 
 async def _attempt(deliveries: Iterable[Delivery]) -> list[attempts.Outcome]:

@@ -25,10 +25,10 @@ Rows = QuerySet[Any]
 
 @dataclass(frozen=True)
 class ListFilter:
-    """A query parameter; `narrow` filters the rows by its value."""
+    """A query parameter; `apply` filters the rows by its value."""
 
     description: str
-    narrow: Callable[[Rows, Any], Rows]
+    apply: Callable[[Rows, Any], Rows]
     choices: Sequence[str] = ()
     is_time: bool = False
 
@@ -66,14 +66,14 @@ def time_range(column: str, name: str) -> dict[str, ListFilter]:
     }
 
 
-def begins(*columns: str) -> ListFilter:
+def prefix_filter(*columns: str) -> ListFilter:
     """Return a filter by a prefix of any of these columns, which searches as the admin does."""
     names = " or ".join(API_NAMES.get(column, column) for column in columns)
 
-    def narrow(rows: Rows, value: str) -> Rows:
+    def starting_with(rows: Rows, value: str) -> Rows:
         return rows.filter(reduce(or_, (starts_with(column, value) for column in columns)))
 
-    return ListFilter(f"Prefix of the {names}, case-insensitive.", narrow)
+    return ListFilter(f"Prefix of the {names}, case-insensitive.", starting_with)
 
 
 class ListFilters(BaseFilterBackend):
@@ -88,7 +88,7 @@ class ListFilters(BaseFilterBackend):
                 value = each.read(values[0])
             except ValidationError as error:
                 raise ValidationError({name: error.detail}) from None
-            queryset = each.narrow(queryset, value)
+            queryset = each.apply(queryset, value)
         return queryset
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
@@ -117,13 +117,13 @@ def _schema(each: ListFilter) -> dict[str, Any]:
 
 
 def filter_serializer(name: str, doc: str, filters: Mapping[str, ListFilter]) -> Any:
-    """Return the class of an object with the filters of a list, all optional; `narrow` applies its values."""
+    """Return the class of an object with the filters of a list, all optional; `apply_filters` applies its values."""
     fields = {each: filters[each].field() for each in filters}
     return type(name, (BodySerializer,), {"__doc__": doc, "__module__": __name__, **fields})
 
 
-def narrow(rows: Rows, filters: Mapping[str, ListFilter], values: Mapping[str, Any]) -> Rows:
+def apply_filters(rows: Rows, filters: Mapping[str, ListFilter], values: Mapping[str, Any]) -> Rows:
     """Return the rows that match all values of a body's filter."""
     for name, value in values.items():
-        rows = filters[name].narrow(rows, value)
+        rows = filters[name].apply(rows, value)
     return rows

@@ -1,7 +1,7 @@
 """Background work: tasks, periodic work that runs once across all workers, and the worker itself.
 
-A task is only a push. The work is a row in the database with the time at which it is due (`leases.py`), and a periodic
-sweep finds due rows. So lost, duplicate and interrupted tasks do no harm, and any queue will do.
+A task is only a push. The work is a row in the database with the time at which it is due (`storage/leases.py`), and a
+periodic sweep finds due rows. So lost, duplicate and interrupted tasks do no harm, and any queue will do.
 """
 
 import logging

@@ -132,13 +132,17 @@ def _has_trigrams(connection: BaseDatabaseWrapper) -> bool:
     """Return whether the extension can be used, after creating it if the role may."""
     if connection.vendor != "postgresql":
         return False
+    reason = "The extension pg_trgm is in no schema of the search_path."
     with connection.cursor() as cursor:
         try:
             cursor.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
         except DatabaseError as error:
-            logger.warning("Searches will read the table: %s", str(error).splitlines()[0])
+            reason = str(error).splitlines()[0]
         cursor.execute(HAS_TRIGRAMS)
-        return cursor.fetchone() is not None
+        if cursor.fetchone() is not None:
+            return True
+    logger.warning("Searches will read the table: %s", reason)
+    return False
 
 
 def _build(operation: Any, schema_editor: Any, model: Any, index: Any) -> None:

@@ -241,7 +241,7 @@ def configuration(level: str, style: str) -> dict[str, Any]:
             "django.request": {"level": "ERROR"},
             # Logs a traceback for each disallowed Host; the access line has the 400.
             "django.security.DisallowedHost": {"level": "CRITICAL"},
-            # Warns of each attempt to connect; `storage/postgresql/outages.py` logs the start and end of an outage.
+            # Warns of each attempt to connect; `database/postgresql/outages.py` logs the start and end of an outage.
             "psycopg.pool": {"level": "ERROR"},
             "huey": {"level": "WARNING" if level == "INFO" else level},
             **{name: {"level": "INFO" if level == "DEBUG" else level} for name in NEVER_AT_DEBUG},

@@ -166,7 +166,3 @@ def main(arguments: list[str]) -> int:
     processes.block_stop_while_forking()
     WebServer(application, listener).serve()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,1 +1,1 @@
-"""Base models, encrypted columns, leases, row counts, and the configuration of databases and caches."""
+"""What models use: their base classes, encrypted columns, leases, row counts and selections."""

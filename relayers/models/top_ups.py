@@ -1,4 +1,4 @@
-"""The automatic top-up of a relayer: its columns, and what is wrong with one. `top_ups.py` has its API fields."""
+"""The automatic top-up of a relayer: its columns, and what is wrong with one. `serializers/` has its API fields."""
 
 from __future__ import annotations
 

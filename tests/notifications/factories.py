@@ -11,7 +11,7 @@ from django.utils import timezone
 from notifications import subscriptions
 from notifications.delivery import attempts
 from notifications.delivery.creating import create_deliveries
-from notifications.delivery.outbox import Exchange
+from notifications.delivery.outbox import OutboxBatch
 from notifications.emitting import wake
 from notifications.events import NOTIFICATION_TEST, NotificationData
 from notifications.models import Delivery, Notification
@@ -77,5 +77,5 @@ def exchange(
     unsent: list[Delivery] | None = None,
 ) -> list[Delivery]:
     """Exchange rows with the outbox; each time as another worker, unless there is a lease."""
-    made = Exchange(notification.pk, lease or uuid.uuid4(), list(outcomes), unsent or [], room)
+    made = OutboxBatch(notification.pk, lease or uuid.uuid4(), list(outcomes), unsent or [], room)
     return made.run(include_failing)

@@ -171,7 +171,7 @@ def test_what_is_not_written_is_not_told(clock: Clock, monkeypatch: pytest.Monke
     def fail(*args: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("notifications.delivery.outbox.Exchange._claim", fail)
+    monkeypatch.setattr("notifications.delivery.outbox.OutboxBatch._claim", fail)
     failed: Outcome = outcome(row, 500)
     with pytest.raises(RuntimeError):
         exchange(failing, failed, lease=MINE)

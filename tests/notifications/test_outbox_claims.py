@@ -122,17 +122,17 @@ def test_an_exchange_shows_whether_the_target_fails(clock: Clock) -> None:
     notification = create_notification()
     emit_test(notification)
     (row,) = exchange(notification, lease=MINE)
-    exchanged = outbox.Exchange(notification.pk, MINE, [outcome(row, 500)])
+    exchanged = outbox.OutboxBatch(notification.pk, MINE, [outcome(row, 500)])
     exchanged.run(include_failing=False)
     assert exchanged.target_fails
-    exchanged = outbox.Exchange(notification.pk, MINE, [outcome(row, 200)])
+    exchanged = outbox.OutboxBatch(notification.pk, MINE, [outcome(row, 200)])
     exchanged.run(include_failing=False)
     assert not exchanged.target_fails
 
 
 @pytest.mark.django_db
 def test_a_target_that_is_not_there_has_nothing_to_take() -> None:
-    assert outbox.Exchange(12345, MINE, room=64).run(include_failing=True) == []
+    assert outbox.OutboxBatch(12345, MINE, room=64).run(include_failing=True) == []
 
 
 @pytest.mark.django_db(transaction=True)

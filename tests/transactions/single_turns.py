@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
-from transactions.lanes.turn import Outlook, Turn
+from transactions.lanes.turn import NextTurn, Turn
 from transactions.models import Lane
 
 Result = TypeVar("Result")
@@ -30,12 +30,12 @@ class Inline:
         return results
 
 
-def take_turn(lane: Lane) -> Outlook:
+def take_turn(lane: Lane) -> NextTurn:
     """Take one turn in the calling thread."""
     coroutine = Turn(lane, Inline()).take()
     try:
         coroutine.send(None)
     except StopIteration as finished:
-        outlook: Outlook = finished.value
-        return outlook
+        next_turn: NextTurn = finished.value
+        return next_turn
     raise AssertionError("an inline turn does not wait")

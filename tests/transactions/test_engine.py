@@ -35,7 +35,7 @@ from transactions.lanes import engine as engine_module
 from transactions.lanes import leasing, runners, signing
 from transactions.lanes import turn as turn_module
 from transactions.lanes.engine import Engine
-from transactions.lanes.turn import Outlook, Turn
+from transactions.lanes.turn import NextTurn, Turn
 from transactions.models import Attempt, Lane, Status, Transaction
 from transactions.requests import actions
 from transactions.settlement.watching import PollResult
@@ -298,7 +298,7 @@ def test_a_turn_that_fails_is_logged_and_the_lane_goes_on(
 ) -> None:
     take, errors = Turn.take, [error, error]
 
-    async def failing(turn: Turn) -> Outlook:
+    async def failing(turn: Turn) -> NextTurn:
         if errors:
             raise errors.pop()
         return await take(turn)

@@ -139,11 +139,11 @@ def test_a_signer_with_another_address_commits_nothing(local_chain: LocalChain) 
     lane = claimed_lane(local_chain, relayer_factories.signer(), OTHER_ADDRESS)
     row = factories.transaction(lane)
 
-    outlook = take_turn(lane)
+    next_turn = take_turn(lane)
 
     row.refresh_from_db()
     lane.refresh_from_db()
-    assert (outlook.failed, row.status, row.nonce, lane.next_nonce) == (True, "pending", None, 0)
+    assert (next_turn.failed, row.status, row.nonce, lane.next_nonce) == (True, "pending", None, 0)
     assert (lane.waiting, lane.waiting_details) == ("signer", f"The signer's address is not {OTHER_ADDRESS} any more.")
     assert (Attempt.objects.count(), local_chain.waiting()) == (0, [])
 

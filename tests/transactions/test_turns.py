@@ -375,10 +375,10 @@ def test_a_pending_row_expires_even_if_no_node_answers(lane: Lane, relayer: Rela
     row = request(lane, valid_until=database_now() - timedelta(seconds=1))
     waiting = request(lane)
 
-    outlook = take_turn(lane)
+    next_turn = take_turn(lane)
     lane.refresh_from_db()
 
-    assert outlook.failed
+    assert next_turn.failed
     assert states(row, waiting) == [("expired", None), ("pending", None)]
     assert (lane.waiting, lane.waiting_details) == ("nodes", "No node answered: connection failed.")
 
@@ -413,8 +413,8 @@ def test_the_window_limits_nonces_in_flight(lane: Lane, local_chain: LocalChain)
 
 
 def test_a_full_window_is_not_followed_by_a_turn_at_once(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows behind it would be simulated in vain."""
-    Lane.objects.filter(pk=lane.pk).update(window=2)
+    """The rows behind it would be simulated in vain. The watch wakes the lane once they may have room."""
+    Lane.objects.filter(pk=lane.pk).update(window=5)
     look([lane])
     for _ in range(BATCH + 1):
         request(lane)
@@ -427,21 +427,32 @@ def test_a_full_window_is_not_followed_by_a_turn_at_once(lane: Lane, monkeypatch
 
     monkeypatch.setattr(Drafting, "plan", counting)
 
-    assert take_turn(lane).seconds > 0
+    next_turn = take_turn(lane)
 
-    assert planned == [2]
+    assert (next_turn.seconds > 0, next_turn.has_pending) == (True, True)
+    assert planned == [5]
+
+
+def test_rows_behind_a_full_batch_are_pending(lane: Lane) -> None:
+    """Otherwise the watch would not wake the lane when the batch is mined."""
+    look([lane])
+    rows = [request(lane) for _ in range(BATCH + 1)]
+
+    assert take_turn(lane).has_pending
+
+    assert states(rows[-1]) == [("pending", None)]
 
 
 def test_rows_behind_those_that_wait_are_planned_at_once(lane: Lane) -> None:
     Lane.objects.filter(pk=lane.pk).update(window=2)
     look([lane])
-    poor = [request(lane, 10**30) for _ in range(2)]
+    poor = [request(lane, 10**30) for _ in range(4)]
     row = request(lane)
 
     assert take_turn(lane).seconds == 0
     take_turn(lane)
 
-    assert states(*poor, row) == [("pending", None), ("pending", None), ("submitted", 0)]
+    assert states(*poor, row) == [*[("pending", None)] * 4, ("submitted", 0)]
 
 
 def test_a_turn_that_sends_makes_few_queries(

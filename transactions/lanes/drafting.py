@@ -15,7 +15,7 @@ from transactions.lanes.commits import Result
 from transactions.lanes.prices import monitoring, planning, pricing
 from transactions.lanes.prices.planning import MissingFunds, Send, Wait
 from transactions.lanes.prices.readings import PENDING
-from transactions.lanes.work import Work
+from transactions.lanes.work import LaneSnapshot
 from transactions.limits.budgets import GasBudget
 from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transaction
 from transactions.records import routing
@@ -47,7 +47,7 @@ class Unsigned:
 class Drafting:
     """Drafts the attempts of a turn; rows that wait or are closed instead are added to its result."""
 
-    def __init__(self, work: Work, found: Mapping[str, Any], result: Result) -> None:
+    def __init__(self, work: LaneSnapshot, found: Mapping[str, Any], result: Result) -> None:
         self._work = work
         self._found = found
         self._result = result

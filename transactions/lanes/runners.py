@@ -18,7 +18,7 @@ from transactions import metrics
 from transactions.lanes import leasing
 from transactions.lanes.commits import LeaseLost
 from transactions.lanes.threads import WorkerThreads
-from transactions.lanes.turn import Outlook, Turn
+from transactions.lanes.turn import NextTurn, Turn
 from transactions.models import Lane
 from transactions.settlement import watching
 
@@ -89,14 +89,14 @@ class LaneRunner:
         try:
             while not self._host.stopping:
                 self.wake.clear()
-                outlook = await self._turn()
-                self.has_pending = outlook.has_pending
-                failures = failures + 1 if outlook.failed else 0
-                if outlook.is_idle and await self._threads.database(leasing.release_if_idle, self.lane):
+                next_turn = await self._turn()
+                self.has_pending = next_turn.has_pending
+                failures = failures + 1 if next_turn.failed else 0
+                if next_turn.is_idle and await self._threads.database(leasing.release_if_idle, self.lane):
                     self.lane = None
                     return
-                pause = min(outlook.seconds * 2 ** min(failures, 10), MAX_PAUSE_SECONDS)
-                if outlook.can_yield and self._host.is_full:
+                pause = min(next_turn.seconds * 2 ** min(failures, 10), MAX_PAUSE_SECONDS)
+                if next_turn.can_yield and self._host.is_full:
                     await self._release(self.lane, pause)
                     self.lane = None
                     return
@@ -107,7 +107,7 @@ class LaneRunner:
             if self.lane is not None:
                 await self._release(self.lane)
 
-    async def _turn(self) -> Outlook:
+    async def _turn(self) -> NextTurn:
         turn = Turn(self.held, self._threads)
         try:
             return await turn.take()
@@ -116,7 +116,7 @@ class LaneRunner:
         except Exception:
             # An outage of the database, or a bug: nothing is kept in memory, the next turn reads the rows again.
             logger.exception("A turn of the lane %s failed", self.pk)
-            return Outlook(PAUSE_SECONDS, failed=True)
+            return NextTurn(PAUSE_SECONDS, failed=True)
         finally:
             if turn.relayer is not None:
                 self._host.watch(self, turn.relayer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from transactions.lanes.drafting import is_expiring
 from transactions.lanes.prices.monitoring import is_review_due
 from transactions.lanes.prices.planning import Closing, Wait
-from transactions.lanes.work import Work, load_attempts, load_budget
+from transactions.lanes.work import LaneSnapshot, load_attempts, load_budget
 from transactions.models import Transaction
 from transactions.records import routing
 from transactions.records.states import Cause
@@ -13,6 +13,7 @@ from transactions.settlement.nonces import adoption, holds
 
 # Raising the price of one nonce moves those behind it too: only the lowest are reviewed.
 REVIEWED = 3
+MIN_PLANNED = 4
 # How often a row is considered that staff have to decide about.
 STAFF_SECONDS = 60
 EXPIRED = "It was not executed before its `valid_until`."
@@ -25,13 +26,13 @@ CLOSINGS: dict[str, Cause] = {
 WITHOUT_PRIVATE_NODES = "It is private, and its network has no private nodes: add some to the relayer or the network."
 
 
-def due_for_review(work: Work) -> list[Transaction]:
+def due_for_review(work: LaneSnapshot) -> list[Transaction]:
     """Return the rows in flight whose price or action is considered now."""
     candidates = work.in_flight[:REVIEWED] + [row for row in work.in_flight[REVIEWED:] if row.requested_action]
     return [row for row in candidates if is_review_due(row, work.network, work.now)]
 
 
-def select(work: Work, reviewed: list[Transaction]) -> tuple[list[int], list[Transaction], list[Wait]]:
+def select(work: LaneSnapshot, reviewed: list[Transaction]) -> tuple[list[int], list[Transaction], list[Wait]]:
     """Return nonces to close with no-ops, as no row has them, rows that may get a nonce, and those that wait.
 
     What drafting needs of these rows and of the reviewed ones is read, too.
@@ -44,10 +45,11 @@ def select(work: Work, reviewed: list[Transaction]) -> tuple[list[int], list[Tra
     return unused, planned, waits
 
 
-def plannable(work: Work) -> tuple[list[Transaction], list[Wait]]:
+def plannable(work: LaneSnapshot) -> tuple[list[Transaction], list[Wait]]:
     """Return the due rows that may get a nonce, and those that wait until staff have decided about them.
 
-    No more rows than there may be room for, as each is simulated; at least one, as the watch's count may be old.
+    Not many more rows than there may be room for, as each is simulated. The watch's count may be old, and rows that
+    wait are overtaken: with one row per turn, a long queue of these would keep the lane busy.
     """
     if not work.assigns_nonces:
         return [], []
@@ -58,10 +60,10 @@ def plannable(work: Work) -> tuple[list[Transaction], list[Wait]]:
         private = [row.pk for row in rows if routing.is_private(row, work.relayer.policies)]
         doubts = {**dict.fromkeys(private, WITHOUT_PRIVATE_NODES), **doubts}
     waits = [Wait(row, doubts[row.pk], STAFF_SECONDS) for row in rows if row.pk in doubts]
-    return [row for row in rows if row.pk not in doubts][: max(1, work.room)], waits
+    return [row for row in rows if row.pk not in doubts][: max(work.room, MIN_PLANNED)], waits
 
 
-def closings(work: Work) -> list[Closing]:
+def closings(work: LaneSnapshot) -> list[Closing]:
     """Return the pending rows that end without a nonce: expired ones, and those whose action needs no no-op."""
     found: list[Closing] = []
     for row in work.due:
@@ -72,7 +74,7 @@ def closings(work: Work) -> list[Closing]:
     return found
 
 
-def expiring(work: Work) -> list[tuple[Transaction, Transaction.Action, str]]:
+def expiring(work: LaneSnapshot) -> list[tuple[Transaction, Transaction.Action, str]]:
     """Return the requests in flight that have expired: a no-op takes their nonce, unless they are mined first.
 
     That overtakes a replacement or a higher price that is not signed yet.

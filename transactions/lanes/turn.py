@@ -29,7 +29,7 @@ from transactions.lanes.prices.readings import gather_with_account, genesis_read
 from transactions.lanes.prices.simulation import noop_readings
 from transactions.lanes.signing import Signed, sign
 from transactions.lanes.threads import Threads
-from transactions.lanes.work import BATCH, Work, load
+from transactions.lanes.work import BATCH, LaneSnapshot, load
 from transactions.models import Attempt, Hold, Lane, Transaction, Waiting, amount_text
 from transactions.records import routing
 from transactions.records.crash_points import step
@@ -43,7 +43,7 @@ CHECK_PAUSE = timedelta(seconds=15)
 
 
 @dataclass(frozen=True)
-class Outlook:
+class NextTurn:
     """When the next turn is due, and whether the lane may have nothing left to do."""
 
     seconds: float
@@ -64,11 +64,11 @@ class Turn:
     def __init__(self, lane: Lane, threads: Threads) -> None:
         self.lane = lane
         self._threads = threads
-        self._work: Work
+        self._work: LaneSnapshot
         # Of the lane, once it is read.
         self.relayer: Relayer | None = None
 
-    async def take(self) -> Outlook:
+    async def take(self) -> NextTurn:
         """Take the turn; raise `LeaseLost` if another worker has the lane."""
         try:
             await self._load()
@@ -77,7 +77,7 @@ class Turn:
         step("claimed")
         if Hold.CHAIN in self._work.lane.holds:
             # Nothing that was signed for the former chain is broadcast on another one.
-            return Outlook(MAX_PAUSE_SECONDS)
+            return NextTurn(MAX_PAUSE_SECONDS)
         try:
             await self._end_rows()
             await self._broadcast_again()
@@ -88,7 +88,7 @@ class Turn:
                 return await self._work_on_rows()
             except ChainReplaced:
                 await self._look()
-                return Outlook(0)
+                return NextTurn(0)
         except ChainFault as fault:
             return await self._wait_for(Waiting.NODES, str(fault))
 
@@ -122,12 +122,12 @@ class Turn:
     async def _look(self) -> None:
         await self._node(watching.look, [self._work.lane])
 
-    async def _work_on_rows(self) -> Outlook:
+    async def _work_on_rows(self) -> NextTurn:
         work = self._work
         reviewed = selecting.due_for_review(work)
         unused, planned, waits = await self._threads.database(selecting.select, work, reviewed)
         result = Result(waits=waits)
-        outlook, is_full = self._outlook(), False
+        next_turn, is_full = self._next_turn(), False
         if reviewed or unused or planned or work.lane.waiting or (work.relayer.health.system_disabled and work.due):
             is_limited = work.budget is not None and work.budget.is_limited
             needs_noop = bool(unused) or is_limited or any(row.is_ending for row in reviewed)
@@ -140,7 +140,7 @@ class Turn:
             is_full = drafting.is_full
             result.attempts, failure = await self._sign(unsigned)
             if failure:
-                outlook = replace(outlook, failed=True)
+                next_turn = replace(next_turn, failed=True)
                 await self._set_waiting(Waiting.SIGNER, failure)
             elif missing := drafting.missing or next((each.missing for each in result.waits if each.missing), None):
                 await self._set_waiting(Waiting.FUNDS, *missing)
@@ -152,9 +152,11 @@ class Turn:
         has_others = len(work.due) >= BATCH or len(planned) < len(work.due)
         if result.actions or (has_others and has_changed and not is_full):
             # Others may have room, and actions are carried out now. A turn that changed nothing is not repeated.
-            return Outlook(0)
+            return NextTurn(0)
         settled = len(result.closings) + sum(each.purpose == Attempt.Purpose.SEND for each in attempts)
-        return replace(outlook, has_pending=len(work.due) > settled or work.next_due is not None)
+        # Behind a full batch there may be others.
+        has_pending = len(work.due) >= BATCH or len(work.due) > settled or work.next_due is not None
+        return replace(next_turn, has_pending=has_pending)
 
     async def _read(self, rows: Sequence[Transaction], *, needs_noop: bool) -> Mapping[str, Any]:
         """Read account, market and estimates in one batch; raise the fault of the account if it has one."""
@@ -218,10 +220,10 @@ class Turn:
         if health.system_disabled and (health.checked_at is None or now - health.checked_at >= CHECK_PAUSE):
             await self._threads.database(check_soon, [health.pk])
 
-    async def _wait_for(self, waiting: Waiting, details: str) -> Outlook:
+    async def _wait_for(self, waiting: Waiting, details: str) -> NextTurn:
         await self._threads.database(leasing.set_waiting, self.lane, waiting, details)
         has_in_flight = self.relayer is not None and bool(self._work.in_flight)
-        return Outlook(MIN_PAUSE_SECONDS, failed=True, can_yield=not has_in_flight)
+        return NextTurn(MIN_PAUSE_SECONDS, failed=True, can_yield=not has_in_flight)
 
     async def _set_waiting(self, waiting: str, details: str = "", missing: int | None = None) -> None:
         lane = self._work.lane
@@ -231,11 +233,11 @@ class Turn:
     async def _node(self, function: Callable[..., Any], *args: Any) -> Any:
         return await self._threads.node(frozenset(self._work.nodes), function, *args)
 
-    def _outlook(self) -> Outlook:
+    def _next_turn(self) -> NextTurn:
         work = self._work
         if not work.in_flight and not work.due and work.next_due is None:
-            return Outlook(MAX_PAUSE_SECONDS, is_idle=True)
+            return NextTurn(MAX_PAUSE_SECONDS, is_idle=True)
         pause = min(max(MIN_PAUSE_SECONDS, work.network.block_seconds), MAX_PAUSE_SECONDS)
         if work.next_due is not None:
             pause = min(pause, max(0.05, (work.next_due - work.now).total_seconds()))
-        return Outlook(pause, can_yield=not work.in_flight and not work.assigns_nonces)
+        return NextTurn(pause, can_yield=not work.in_flight and not work.assigns_nonces)

@@ -27,7 +27,7 @@ BATCH = 16
 
 
 @dataclass
-class Work:
+class LaneSnapshot:
     lane: Lane
     relayer: Relayer
     network: Network
@@ -125,7 +125,7 @@ def _expired(lane: int) -> list[Transaction]:
     return list(rows.select_related("last_attempt").order_by("valid_until")[:BATCH])
 
 
-def load(lane: Lane) -> Work | None:
+def load(lane: Lane) -> LaneSnapshot | None:
     """Return the work of a lane, or None if its lease was lost or it has no relayer. Nothing is cached."""
     found: Any = next(iter(_held_lane(lane.pk, lane.lease)), None)
     if found is None or found.relayer is None:
@@ -141,7 +141,7 @@ def load(lane: Lane) -> Work | None:
     due += [row for row in unexpired if row.due_at <= now][: BATCH - len(due)]
     # The chain waits for a nonce that no row in flight has.
     has_removed = (found.next_nonce or 0) - (found.chain_nonce or 0) > len(sent)
-    return Work(
+    return LaneSnapshot(
         lane=found,
         relayer=found.relayer,
         network=network_of(found.relayer),
@@ -158,7 +158,7 @@ def load(lane: Lane) -> Work | None:
     )
 
 
-def load_attempts(work: Work, rows: Sequence[Transaction]) -> None:
+def load_attempts(work: LaneSnapshot, rows: Sequence[Transaction]) -> None:
     nonces = {row.pk: row.nonce for row in rows}
     for pk in nonces:
         work.attempts.setdefault(pk, [])
@@ -167,6 +167,6 @@ def load_attempts(work: Work, rows: Sequence[Transaction]) -> None:
             work.attempts[attempt.transaction_id].append(attempt)
 
 
-def load_budget(work: Work, rows: Sequence[Transaction]) -> None:
+def load_budget(work: LaneSnapshot, rows: Sequence[Transaction]) -> None:
     """Read the spending rules of rows, and what is used of their limits. The commit checks both again."""
     work.budget = Budget(work.relayer, rows, work.now, lock=False)

@@ -84,7 +84,7 @@ class Lane(Leased):
     window = models.PositiveSmallIntegerField(
         null=True, help_text="The maximum number of nonces in flight; empty for that of the network."
     )
-    # By reason, {"since": time, "details": text}. Changed with the row locked (`settlement/holds.py`).
+    # By reason, {"since": time, "details": text}. Changed with the row locked (`settlement/nonces/holds.py`).
     holds = models.JSONField(default=dict)
     held_since = models.DateTimeField(null=True, help_text="Since when it has any hold.")
     accepted_below = models.PositiveBigIntegerField(
