@@ -19,7 +19,7 @@ from chain.nodes.attempts import Call
 from relayer_service.api import idempotency, jobs
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
-from relayer_service.api.filters import narrow
+from relayer_service.api.filters import apply_filters
 from relayer_service.api.operations import operation
 from relayer_service.api.pagination import PagePagination
 from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottle
@@ -131,7 +131,7 @@ class RelayerViewSet(
     def _start_job(self, kind: str) -> HttpResponse:
         def start(serializer: Any) -> dict[str, Any]:
             values = serializer.validated_data
-            rows = narrow(Relayer.objects.all(), LIST_FILTERS, values["filter"])
+            rows = apply_filters(Relayer.objects.all(), LIST_FILTERS, values["filter"])
             if only := self.request.auth.allowed_relayers:  # type: ignore[union-attr]  # a token
                 rows = rows.filter(identifier__in=only)
             return jobs.start(self.request, kind, rows, values.get("reason", ""))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from relayer_service.processes import signal_when_parent_dies
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[2]
 START_SECONDS = 30
 STOP_SECONDS = 30
 # Restarting does not help a process that exits more often.

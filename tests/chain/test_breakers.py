@@ -80,7 +80,7 @@ def test_a_cache_that_is_down_pauses_nothing_and_fails_nothing(settings: Any) ->
 PROGRAM = """
 import os, sys, django
 django.setup()
-from chain import breakers
+from chain.nodes import breakers
 url = sys.argv[1]
 for _ in range(2):
     if os.fork() == 0:

@@ -239,7 +239,7 @@ def run_program(program: str, **settings: str) -> str:
 
 def test_processes_are_replaced_when_they_are_old() -> None:
     program = (
-        "from relayer_service import server;"
+        "from relayer_service.server import serving as server;"
         "server.Server.startup = lambda self: print(self.workers_lifetime);"
         "server.WebServer('application', None).startup()"
     )
@@ -248,7 +248,7 @@ def test_processes_are_replaced_when_they_are_old() -> None:
 
 def test_the_limit_of_open_files_is_raised_to_what_connections_need() -> None:
     program = (
-        "import resource; from relayer_service import server;"
+        "import resource; from relayer_service.server import serving as server;"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (256, 3000));"
         "server.allow_connections(1000); print(*resource.getrlimit(resource.RLIMIT_NOFILE));"
         "server.allow_connections(9000); print(*resource.getrlimit(resource.RLIMIT_NOFILE))"

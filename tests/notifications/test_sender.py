@@ -307,14 +307,14 @@ def test_a_database_that_fails_for_a_moment_loses_and_doubles_nothing(
     failing_call: int, sender: Sender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls = iter(range(1, 10**6))
-    real = outbox.Exchange.run
+    real = outbox.OutboxBatch.run
 
-    def run(exchange: outbox.Exchange, include_failing: bool) -> list[Delivery]:
+    def run(exchange: outbox.OutboxBatch, include_failing: bool) -> list[Delivery]:
         if next(calls) == failing_call:
             raise OperationalError("the database is away")
         return real(exchange, include_failing)
 
-    monkeypatch.setattr(outbox.Exchange, "run", run)
+    monkeypatch.setattr(outbox.OutboxBatch, "run", run)
     with receiver() as server:
         notification = target_of(server)
         emitted = emit_many(notification, 5)
@@ -428,9 +428,9 @@ def test_no_more_than_64_results_of_a_worker_are_outstanding(
     monkeypatch.setattr(sender_module, "DATABASE_THREADS", 16)
     monkeypatch.setattr(outstanding, "SLOW_SECONDS", PATIENCE_SECONDS)
     lock, written, at_once = threading.Lock(), list[int](), list[int]()
-    real = outbox.Exchange.run
+    real = outbox.OutboxBatch.run
 
-    def run(exchange: outbox.Exchange, include_failing: bool) -> list[Delivery]:
+    def run(exchange: outbox.OutboxBatch, include_failing: bool) -> list[Delivery]:
         if exchange.outcomes:
             wait_until(lambda: len(at_once) >= 64)
         claimed = real(exchange, include_failing)
@@ -443,7 +443,7 @@ def test_no_more_than_64_results_of_a_worker_are_outstanding(
             at_once.append(len(at_once) + 1 - len(written))
         answer()(handler)
 
-    monkeypatch.setattr(outbox.Exchange, "run", run)
+    monkeypatch.setattr(outbox.OutboxBatch, "run", run)
     with receiver(count) as server, running() as sender:
         targets = [target_of(server, f"hook-{number}") for number in range(10)]
         for target in targets:
@@ -461,9 +461,9 @@ def test_attempts_that_hang_leave_their_places_to_others(sender: Sender, monkeyp
 
 def test_a_lease_that_was_given_up_is_not_used_again(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender_module, "MAX_DATABASE_FAILURES", 2)
-    real, given_up, used_later = outbox.Exchange.run, list[uuid.UUID](), list[uuid.UUID]()
+    real, given_up, used_later = outbox.OutboxBatch.run, list[uuid.UUID](), list[uuid.UUID]()
 
-    def run(exchange: outbox.Exchange, include_failing: bool) -> list[Delivery]:
+    def run(exchange: outbox.OutboxBatch, include_failing: bool) -> list[Delivery]:
         if exchange.outcomes and len(given_up) < 2:
             given_up.append(exchange.lease)
             raise OperationalError("the database is away")
@@ -471,7 +471,7 @@ def test_a_lease_that_was_given_up_is_not_used_again(sender: Sender, monkeypatch
             used_later.append(exchange.lease)
         return real(exchange, include_failing)
 
-    monkeypatch.setattr(outbox.Exchange, "run", run)
+    monkeypatch.setattr(outbox.OutboxBatch, "run", run)
     with receiver(in_turn(answer(500), answer())) as server:
         notification = target_of(server)
         emit_many(notification, 1)

@@ -68,6 +68,12 @@ def only_pushes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transactions.settlement.watching.look", lambda lanes: PollResult())
 
 
+def use(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have pushes and sweeps reach this engine."""
+    monkeypatch.setattr(tasks, "engine", engine)
+    monkeypatch.setattr("transactions.lanes.wake.engine", engine)
+
+
 @contextmanager
 def running() -> Iterator[Engine]:
     made = Engine()
@@ -132,7 +138,7 @@ def sender(user: User, settings: Settings, local_chain: LocalChain) -> Api:
 def test_a_request_reaches_the_chain_by_its_push(
     engine: Engine, sender: Api, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "engine", engine)
+    use(engine, monkeypatch)
     assert sender.post(PATH, TRANSFER).status == 200
     row = Transaction.objects.get()
     (push,) = [task for task in queue.pending() if task.name == "wake_lane"]
@@ -147,7 +153,7 @@ def test_a_request_reaches_the_chain_by_its_push(
 def test_a_request_whose_push_was_lost_is_found_by_the_sweep(
     engine: Engine, sender: Api, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "engine", engine)
+    use(engine, monkeypatch)
     assert sender.post(PATH, TRANSFER).status == 200
     queue.flush()
 

@@ -150,12 +150,13 @@ def test_requests_that_wait_do_not_starve_the_ones_behind_them(lane: Lane, local
     Transaction.objects.bulk_create(Transaction(relayer=lane.relayer, lane=lane, **low) for _ in range(400))
     healthy = request(lane)
 
-    turns = 0
+    pauses: list[float] = []
     while state(healthy) == ("pending", None):
-        turns += 1
-        assert take_turn(lane).seconds == 0
-        assert turns <= 26
+        pauses.append(take_turn(lane).seconds)
+        assert len(pauses) <= 26
 
+    # The last turn, in which it is sent, may find no further batch.
+    assert set(pauses[:-1]) == {0}
     assert (state(healthy), local_chain.waiting()) == (("submitted", 0), [healthy.attempts.get().hash])
 
 
@@ -164,7 +165,7 @@ def test_a_full_batch_without_room_is_not_followed_by_a_turn_at_once(lane: Lane,
     for value in range(1, 20):
         request(lane, value)
 
-    assert take_turn(lane).seconds == 0
+    assert take_turn(lane).seconds > 0
     assert take_turn(lane).seconds > 0
 
 

@@ -31,7 +31,7 @@ from django.test import Client  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 import relayer_service  # noqa: E402
-from notifications.delivery import deleting  # noqa: E402
+from notifications import deleting  # noqa: E402
 from notifications.delivery import counts, outbox  # noqa: E402
 from notifications.delivery.sender import sender  # noqa: E402
 from notifications.models import Delivery  # noqa: E402
@@ -48,12 +48,11 @@ from relayer_service.models import (  # noqa: E402
     WorkerProcess,
 )
 from relayer_service.sign_in.models import enable  # noqa: E402
-from relayer_service.storage import counting  # noqa: E402
-from relayer_service.database import substrings  # noqa: E402
+from relayer_service.storage import counting, substrings  # noqa: E402
 from relayer_service.storage.selections import Selection  # noqa: E402
-from relayers.health import checking  # noqa: E402
+from relayers import health  # noqa: E402
 from relayers.models import Relayer  # noqa: E402
-from relayers.models.nodes import NodeCalls, NodeOutage  # noqa: E402
+from relayers.node_models import NodeCalls, NodeOutage  # noqa: E402
 from rpc.counters import counter  # noqa: E402
 from rpc.models import CallCount, CallHour, FeeToken, PriceSource  # noqa: E402
 from signers.models import Signer  # noqa: E402
@@ -203,7 +202,7 @@ class Round:
     def work(self) -> None:
         """Do what the worker does: check, deliver, count, and keep its own books."""
         Relayer.objects.filter(pk=self.relayer.pk).update(due_at=timezone.now())
-        checking.check_due()
+        health.check_due()
         self.relayer.refresh_from_db()
         assert self.relayer.balance_is_low
         deliveries = Delivery.objects.filter(notification__identifier=self.name)

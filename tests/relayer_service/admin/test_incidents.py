@@ -63,7 +63,7 @@ def test_an_acknowledged_cause_is_hidden_with_who_and_why_until_it_is_undone(sta
     assert acknowledged(staff) == [
         f"{TITLE} 2 relayers ada, 2026-01-01 12:00 UTC: Provider is on it Since 2026-01-01 11:00 UTC, for 1 hour"
     ]
-    page = staff.post(UNDO, {"cause": "relayers.nodes.inventory:sepolia"}, follow=True)
+    page = staff.post(UNDO, {"cause": "relayers.nodes:sepolia"}, follow=True)
     assert told(page) == [f"Shown again: {TITLE}."]
     assert (rows(staff), acknowledged(staff)) == ([f"{TITLE} 2 relayers"], [])
     entries = AuditEntry.objects.filter(object_type="acknowledgement").order_by("id")
@@ -152,7 +152,7 @@ def test_only_those_who_may_acknowledge_do_so(client: Client, clock: Clock, path
     user.user_permissions.set(Permission.objects.filter(codename="view_relayer"))
     client.force_login(user)
     assert "Acknowledge:" not in client.get("/admin/").content.decode()
-    assert client.post(path, {"cause": "relayers.nodes.inventory:sepolia", "number": "9"}).status_code == 403
+    assert client.post(path, {"cause": "relayers.nodes:sepolia", "number": "9"}).status_code == 403
     assert not Acknowledgement.objects.exists()
 
 
@@ -160,7 +160,7 @@ def test_nobody_acknowledges_what_they_may_not_view(clock: Clock) -> None:
     fail(1)
     client = operator()
     User.objects.get(username="ada").user_permissions.remove(Permission.objects.get(codename="view_relayer"))
-    page = client.post(ACKNOWLEDGE, {"cause": "relayers.nodes.inventory:sepolia", "number": "9"}, follow=True)
+    page = client.post(ACKNOWLEDGE, {"cause": "relayers.nodes:sepolia", "number": "9"}, follow=True)
     assert told(page) == ["This problem has already ended."]
     assert not Acknowledgement.objects.exists()
 

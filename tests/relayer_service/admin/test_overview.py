@@ -100,7 +100,7 @@ def test_where_nothing_is_wrong_no_problems_are_found_in_what_was_checked(staff:
 
 def test_where_every_problem_is_acknowledged_there_are_no_new_ones(staff: Client) -> None:
     relayer_factories.relayer(**CHECKED | {"failed_checks": 1, "failing_since": NOON})
-    Acknowledgement.objects.create(cause="relayers.nodes.inventory:sepolia", number=1, severe=True, by="ada", at=NOON)
+    Acknowledgement.objects.create(cause="relayers.nodes:sepolia", number=1, severe=True, by="ada", at=NOON)
     assert attention(staff) == ["No new problems."]
 
 
