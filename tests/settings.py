@@ -57,9 +57,7 @@ STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 STORAGES = STORAGES | {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 
 # Constants that a test replaces in processes that it starts: `relayer_service.processes.DRAIN_SECONDS=5`.
-# Nodes have time, as a busy machine may be slow.
-PATIENT = ["chain.nodes.attempts.ATTEMPT_SECONDS=60", "chain.nodes.attempts.DEADLINE_SECONDS=60"]
-for replaced in [*PATIENT, *os.environ.get("TEST_CONSTANTS", "").split()]:
+for replaced in os.environ.get("TEST_CONSTANTS", "").split():
     path, _, number = replaced.partition("=")
     module, _, constant = path.rpartition(".")
     setattr(import_module(module), constant, json.loads(number))
