@@ -69,7 +69,7 @@ def only_pushes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def use(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have pushes and sweeps reach this engine."""
+    """Send pushes and sweeps to this engine."""
     monkeypatch.setattr(tasks, "engine", engine)
     monkeypatch.setattr("transactions.lanes.wake.engine", engine)
 

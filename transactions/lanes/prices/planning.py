@@ -15,7 +15,8 @@ from chain.networks import Network
 from chain.readings import HEAD, ChainReading
 from chain.transactions import NotATransaction, Prices
 from chain.transactions import Transaction as Payload
-from relayer_service.amounts import Amount, decimal_text
+from chain.units import coins
+from relayer_service.amounts import Amount
 from relayers.policies import PolicyRefused, check_receiver
 from transactions.lanes.prices import monitoring
 from transactions.lanes.prices.market import checked, market_readings, read_market
@@ -286,14 +287,11 @@ class _Planner:
         missing = cost + self.reserved + minimum - balance
         if missing > 0:
             raise _Unfunded(
-                f"{self._coins(missing)} are missing. It can cost {self._coins(cost)}, the balance is "
-                f"{self._coins(balance)}, of which {self._coins(self.reserved)} are reserved for transactions in "
-                f"flight and {self._coins(minimum)} for the policy min_balance.",
+                f"{coins(missing, self.network)} are missing. It can cost {coins(cost, self.network)}, the balance is "
+                f"{coins(balance, self.network)}, of which {coins(self.reserved, self.network)} are reserved for "
+                f"transactions in flight and {coins(minimum, self.network)} for the policy min_balance.",
                 missing,
             )
-
-    def _coins(self, amount: int) -> str:
-        return f"{decimal_text(amount, self.network.decimals)} {self.network.symbol}"
 
     def _reverted(self, row: Transaction, fault: ExecutionReverted) -> Decision:
         """Return the decision for a row that would revert: final only if nothing can change that."""
