@@ -1,7 +1,5 @@
 """The calls of ERC-20 that move tokens or allow others to, read from calldata."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from relayer_service.evm import checksummed

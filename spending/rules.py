@@ -1,7 +1,5 @@
 """What spending rules say of a payload or of typed data to sign. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,20 +7,12 @@ from typing import Any
 from relayer_service.evm import checksummed
 from spending import erc20
 from spending.shape import NO_DATA, validate_rules
-from spending.typed_data import read_domain, read_permit
+from spending.typed_data import read_contract, read_permit
 
 __all__ = [
-    "Limit",
-    "Payload",
-    "Rules",
-    "Verdict",
-    "amounts",
-    "limits",
-    "message_verdicts",
-    "typed_data_verdicts",
-    "validate_rules",
-    "verdicts",
-]
+    "Limit", "Payload", "Rules", "Verdict", "amounts", "limits", "message_verdicts", "typed_data_verdicts",
+    "validate_rules", "verdicts",
+]  # fmt: skip
 
 # As `validate_rules` returns them.
 Rules = Mapping[str, Any]
@@ -93,10 +83,8 @@ def message_verdicts(rules: Rules, size: int) -> list[Verdict]:
     return [Verdict("messages", size != HASH_BYTES, text)] if rules else []
 
 
-def typed_data_verdicts(
-    rules: Rules, typed_data: Mapping[str, Any] | None, chain_id: int | None = None
-) -> list[Verdict]:
-    """Return what the rules say of typed data to sign, for the chain of the relayer if it is given.
+def typed_data_verdicts(rules: Rules, typed_data: Mapping[str, Any] | None) -> list[Verdict]:
+    """Return what the rules say of typed data to sign; the caller compares its chain with the relayer's.
 
     None stands for two bare hashes. Any rule refuses typed data for contracts that are not listed.
     """
@@ -104,19 +92,16 @@ def typed_data_verdicts(
         return []
     if typed_data is None:
         return [Verdict("typed_data", False, "Two hashes to sign; allowed: full typed data for a listed contract.")]
-    domain = read_domain(typed_data)
-    if domain is None:
+    contract = read_contract(typed_data)
+    if contract is None:
         text = "Typed data whose hash does not commit to a verifyingContract and a chainId in the standard's format"
         return [Verdict("typed_data", False, f"{text}; allowed: typed data for a listed contract.")]
-    receiver, token = _entry(rules, "receivers", domain.contract), _entry(rules, "tokens", domain.contract)
+    receiver, token = _entry(rules, "receivers", contract), _entry(rules, "tokens", contract)
     listed = [*(entry["contract"] for entry in rules.get("tokens", ()))]
     # A signature could do what the selectors refuse.
     listed += [entry["address"] for entry in rules.get("receivers", ()) if "selectors" not in entry]
-    is_listed = domain.contract in listed and "selectors" not in (receiver or {})
-    found = [Verdict("typed_data", is_listed, f"Typed data for {domain.contract}; allowed: {_named(listed)}.")]
-    if chain_id is not None:
-        text = f"Typed data for chain {domain.chain_id}; allowed: {chain_id}, the relayer's chain."
-        found.append(Verdict("typed_data.chain_id", domain.chain_id == chain_id, text))
+    is_listed = contract in listed and "selectors" not in (receiver or {})
+    found = [Verdict("typed_data", is_listed, f"Typed data for {contract}; allowed: {_named(listed)}.")]
     return [*found, *(_permit_verdicts(token, typed_data) if token else ())]
 
 

@@ -1,19 +1,17 @@
 """The shape of spending rules in requests, fleet files and the admin."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 from eth_utils.address import to_checksum_address
+from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.fields import empty
 
 from relayer_service.api.error_codes import ErrorCode
-from relayer_service.api.evm import EvmAddressField
-from relayer_service.api.serializers import ExactAmountField, ListField, StrictSerializer, StringField
+from relayer_service.api.serializers import EvmAddressField, ExactAmountField, ListField, StrictSerializer, StringField
 
 MAX_AMOUNT = 2**256 - 1
 MAX_RECEIVERS = 200
@@ -22,25 +20,41 @@ MAX_TOKENS = 50
 MAX_RECIPIENTS = 200
 # Of all lists together: the rules are read for each transaction.
 MAX_ENTRIES = 1_000
-DIGITS = re.compile(r"[0-9]{1,78}", re.ASCII)
 # The selector of a transfer without data.
 NO_DATA = "0x"
 SELECTOR = re.compile(r"0x(?:[0-9a-f]{8})?", re.ASCII)
 
 
+def whole_number_schema(maximum: int, text_format: str) -> dict[str, Any]:
+    """Return the OpenAPI schema of a whole number that can also be sent as a string."""
+    integer = {"type": "integer", "minimum": 0, "maximum": maximum}
+    return {"oneOf": [integer, {"type": "string", "pattern": f"^{text_format}$"}]}
+
+
+class WholeNumberField(ExactAmountField):
+    """A whole number as a JSON integer, or exact for any client as a string of digits."""
+
+    default_error_messages = {"invalid": "a whole number from 0 to {maximum} is required"}
+    text_format: ClassVar[re.Pattern[str]] = re.compile(r"[0-9]{1,78}", re.ASCII)
+    max_value: ClassVar[int] = MAX_AMOUNT
+    # As faults write it.
+    maximum: ClassVar[str] = "2^256 - 1"
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, str) and self.text_format.fullmatch(data):
+            data = int(data, 16 if data[1:2] in {"x", "X"} else 10)
+        # In Python, True is an integer.
+        if isinstance(data, bool) or not isinstance(data, int) or not 0 <= data <= self.max_value:
+            self.fail("invalid", maximum=self.maximum)
+        return data
+
+
 @extend_schema_field({"type": "string", "pattern": "^[0-9]{1,78}$"})
-class AmountField(ExactAmountField):
+class AmountField(WholeNumberField):
     """An amount in the smallest unit, as a whole number or its decimal digits; stored as digits."""
 
-    default_error_messages = {"invalid": "a whole number from 0 to 2^256 - 1 is required"}
-
     def to_internal_value(self, data: Any) -> str:
-        if isinstance(data, str) and DIGITS.fullmatch(data):
-            data = int(data)
-        # In Python, True is an integer.
-        if isinstance(data, bool) or not isinstance(data, int) or not 0 <= data <= MAX_AMOUNT:
-            self.fail("invalid")
-        return str(data)
+        return str(super().to_internal_value(data))
 
 
 class AddressField(EvmAddressField):
@@ -155,14 +169,18 @@ class SpendingRules(StrictSerializer):
         return attrs
 
 
-class SpendingRulesPatch(SpendingRules):
-    """Spending rules to change; null removes one."""
+class NullableFields(serializers.Serializer[Any]):
+    """Accepts null in each field, which removes its value."""
 
     def get_fields(self) -> Any:
         fields = super().get_fields()
         for field in fields.values():
             field.allow_null = True
         return fields
+
+
+class SpendingRulesPatch(NullableFields, SpendingRules):
+    """Spending rules to change; null removes one."""
 
 
 def _entries(rules: dict[str, Any]) -> Iterator[int]:

@@ -1,7 +1,5 @@
 """What EIP-712 typed data authorises: for which contract, and whether it is an ERC-2612 permit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,12 +32,6 @@ MAX_AMOUNT = 2**256 - 1
 
 
 @dataclass(frozen=True)
-class Domain:
-    contract: str
-    chain_id: int
-
-
-@dataclass(frozen=True)
 class Permit:
     """An ERC-2612 permit: an approval that anyone can submit."""
 
@@ -47,8 +39,8 @@ class Permit:
     value: int
 
 
-def read_domain(typed_data: Mapping[str, Any]) -> Domain | None:
-    """Return the contract and chain that the typed data is for; None unless its hash commits to both.
+def read_contract(typed_data: Mapping[str, Any]) -> str | None:
+    """Return the contract that the typed data is for; None unless its hash commits to it and to a chain.
 
     The hash covers the fields that `types` declares for the domain, not those that `domain` has.
     """
@@ -65,7 +57,7 @@ def read_domain(typed_data: Mapping[str, Any]) -> Domain | None:
     if domain.keys() - DOMAIN_TYPES.keys() or types.get(DOMAIN, expected) != expected:
         return None
     contract, chain_id = _address(domain.get("verifyingContract")), _number(domain.get("chainId"))
-    return None if contract is None or chain_id is None else Domain(contract, chain_id)
+    return None if chain_id is None else contract
 
 
 def read_permit(typed_data: Mapping[str, Any]) -> Permit | None:

@@ -47,5 +47,5 @@ def stored_rules(holder: Any) -> dict[str, Any]:
 
 
 def audited_rules(holder: Any) -> dict[str, Any]:
-    """Return the rules of a relayer or token by name, for the audit log, to which an empty list is no value."""
+    """Return the rules of a relayer or token by name, for the audit log, which ignores empty lists."""
     return {f"spending_rules.{name}": "none" if value == [] else value for name, value in stored_rules(holder).items()}

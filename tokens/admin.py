@@ -7,7 +7,6 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import RelatedDropdownFilter
@@ -216,14 +215,5 @@ class AccessTokenAdmin(ResourceAdmin):
         return self._show_issued(request, obj, obj.issued)  # type: ignore[attr-defined]
 
     def _show_issued(self, request: HttpRequest, token: AccessToken, text: str) -> HttpResponse:
-        """Show the token once, in this response: a message would be stored."""
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Token issued",
-            "opts": self.opts,
-            "token": token,
-            "text": text,
-        }
-        response = TemplateResponse(request, "admin/tokens/accesstoken/issued.html", context)
-        response["Cache-Control"] = "no-store"
-        return response
+        template = "admin/tokens/accesstoken/issued.html"
+        return self.show_once(request, "Token issued", template, {"token": token, "text": text})

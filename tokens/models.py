@@ -294,12 +294,12 @@ class AccessToken(models.Model):
         return scopes.describe(self.scopes, self.allowed_relayers)
 
     def read_spending_id(self) -> int | None:
-        """Return its spending policy in the database; a token that was deleted meanwhile keeps the one it had."""
+        """Return its spending policy in the database; a deleted token keeps the one it had."""
         policy: int | None = AccessToken.objects.filter(pk=self.pk).values_list("spending_id", flat=True).first()
         return policy or self.spending_id
 
     def has_spending_rules(self) -> bool:
-        """Return whether it has rules; those of a policy that is gone are unknown."""
+        """Return whether it has rules; a deleted policy counts as having some."""
         policy = self.read_spending_id()
         return policy is not None and not SpendingPolicy.objects.filter(pk=policy, rules={}).exists()
 

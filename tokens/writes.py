@@ -56,7 +56,7 @@ class AccessTokenWrite(HolderWrite[AccessToken]):
             AccessToken.objects.filter(pk__in=disabled).successors().disable(WITH_PREDECESSOR)
 
     def lock_family(self) -> list[AccessToken]:
-        """Lock the tokens that share its rules. Its first rules replace those of a policy that another one has."""
+        """Lock the tokens that share its rules. Its first rules replace the rules of a policy that another one has."""
         family, policy = lock_family(self.row.pk), self.row.spending
         assert policy is not None
         policy.pk = policy.pk or next((each.spending_id for each in family if each.spending_id), None)

@@ -1,7 +1,5 @@
 """The list of transactions, and a page for each: what was requested, signed and broadcast, and where it is now."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -14,24 +12,19 @@ from chain.units import coins
 from relayer_service.console.dates import exact
 from relayer_service.console.lists.changelists import ResourceList
 from relayer_service.console.lists.search import MANY
-from relayer_service.console.references import is_key, link
+from relayer_service.console.references import is_key
 from relayer_service.observability.tracing import trace_id
-from transactions.console import formatting
+from relayers.console.formatting import column
+from transactions.console import filters, formatting
 from transactions.console.actions import RequestedActionAdmin
 from transactions.console.bulk import BulkAdmin
 from transactions.console.export_actions import ExportAdmin
-from transactions.console.filters import (
-    RELAYER,
-    KindFilter,
-    RelayerFilter,
-    RelayerNetworkFilter,
-    StatusFilter,
-    TransactionList,
-)
+from transactions.console.exports import paid
 from transactions.console.lanes import LaneAdmin
 from transactions.lanes.prices.pricing import gwei
 from transactions.models import Attempt, Lane, Transaction
 from transactions.records.list_payloads import LARGE_COLUMNS
+from transactions.records.networks import known_network
 from transactions.records.reasons import status_reason
 
 HASH = re.compile(r"0x[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
@@ -57,20 +50,25 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         "reason",
         "created",
     ]
-    list_filter = [StatusFilter, ("relayer", RelayerFilter), RelayerNetworkFilter, KindFilter]
+    list_filter = [
+        filters.StatusFilter,
+        ("relayer", filters.RelayerFilter),
+        filters.RelayerNetworkFilter,
+        filters.KindFilter,
+    ]
     list_fullwidth = True
     search_fields = ["identifier", "to"]
     search_help_text = "The start of an ID or receiver, the full hash of any attempt, or a nonce"
     sort_orders = {"created": "sequence"}
     allowed_lookups = {"status", "network", "kind"}
-    allowed_keys = {RELAYER}
+    allowed_keys = {filters.RELAYER}
     readonly_fields = [*PAYLOAD, *RECEIPT, *REQUEST]
 
     class Media:
         css = {"all": ["relayers/admin.css", "transactions/admin.css"]}
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ResourceList]:
-        return TransactionList
+        return filters.TransactionList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Transaction]:
         # Joined, as the relayer may be deleted: its key is kept.
@@ -92,65 +90,27 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         receipt = [("Receipt", {"fields": RECEIPT})] if obj and obj.block_number is not None else []
         return [("Payload", {"fields": PAYLOAD}), *receipt, ("Request", {"fields": REQUEST})]
 
-    @display(description="status")
-    def shown_state(self, row: Transaction) -> str:
-        return formatting.badge(row.status)
-
-    @display(description="relayer")
-    def sender(self, row: Transaction) -> str:
-        return link(row.relayer) if row.relayer else row.lane.address
-
-    @display(description="network")
-    def network(self, row: Transaction) -> str:
-        return formatting.network_name(row.relayer, row.lane)
-
-    @display(description="nonce")
-    def shown_nonce(self, row: Transaction) -> str:
-        return "-" if row.nonce is None else str(row.nonce)
-
-    @display(description="to")
-    def shown_receiver(self, row: Transaction) -> str:
-        return formatting.shortened(row.to) if row.to else "new contract"
-
-    @display(description="to")
-    def receiver(self, row: Transaction) -> str:
-        if not row.to:
-            return "creates a contract"
-        return formatting.explorer_link(formatting.network_of(row.relayer, row.lane), "address", row.to)
-
-    @display(description="value")
-    def shown_value(self, row: Transaction) -> str:
-        return formatting.value(row)
-
-    @display(description="value")
-    def listed_value(self, row: Transaction) -> str:
-        return formatting.listed_value(row)
-
-    @display(description="why")
-    def reason(self, row: Transaction) -> str:
-        return formatting.readable(status_reason(row, row.lane)) or "-"
-
-    @display(description="data")
-    def shown_data(self, row: Transaction) -> str:
-        return formatting.hexadecimal(row.data)
+    shown_state = column("status", lambda row: formatting.badge(row.status))
+    sender = column("relayer", formatting.sender)
+    network = column("network", formatting.network_name)
+    shown_nonce = column("nonce", lambda row: "-" if row.nonce is None else str(row.nonce))
+    shown_receiver = column("to", lambda row: formatting.shortened(row.to) if row.to else "new contract")
+    receiver = column(
+        "to", lambda row: formatting.explorer_link(row, "address", row.to) if row.to else "creates a contract"
+    )
+    shown_value = column("value", formatting.value)
+    listed_value = column("value", formatting.listed_value)
+    reason = column("why", lambda row: formatting.readable(status_reason(row, row.lane)) or "-")
+    shown_data = column("data", lambda row: formatting.hexadecimal(row.data))
 
     @display(description="requested price")
     def requested_price(self, row: Transaction) -> str:
         by_speed = row.pricing == Transaction.Pricing.SPEED
         return f"by speed: {row.speed}" if by_speed else formatting.price(row)
 
-    @display(description="block")
-    def block(self, row: Transaction) -> str:
-        network = formatting.network_of(row.relayer, row.lane)
-        return formatting.explorer_link(network, "block", str(row.block_number))
-
-    @display(description="result")
-    def outcome(self, row: Transaction) -> str:
-        return {True: "succeeded", False: "reverted", None: "unknown"}[row.succeeded]
-
-    @display(description="gas used")
-    def shown_gas_used(self, row: Transaction) -> str:
-        return "-" if row.gas_used is None else f"{row.gas_used:,}"
+    block = column("block", lambda row: formatting.explorer_link(row, "block", str(row.block_number)))
+    outcome = column("result", lambda row: {True: "succeeded", False: "reverted", None: "unknown"}[row.succeeded])
+    shown_gas_used = column("gas used", lambda row: "-" if row.gas_used is None else f"{row.gas_used:,}")
 
     @display(description="effective gas price")
     def effective_price(self, row: Transaction) -> str:
@@ -158,43 +118,20 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
 
     @display(description="fee paid for gas")
     def fee(self, row: Transaction) -> str:
-        if row.gas_used is None or not row.effective_gas_price_text:
-            return "-"
-        paid = row.gas_used * int(row.effective_gas_price_text)
-        return coins(paid, formatting.network_of(row.relayer, row.lane))
+        cost = paid(row.gas_used, row.effective_gas_price_text)
+        return "-" if cost is None else coins(cost, known_network(row))
 
     @display(description="created contract")
     def contract(self, row: Transaction) -> str:
-        network = formatting.network_of(row.relayer, row.lane)
-        return formatting.explorer_link(network, "address", row.contract_address) if row.contract_address else "-"
+        return formatting.explorer_link(row, "address", row.contract_address) if row.contract_address else "-"
 
-    @display(description="revert data")
-    def shown_revert_data(self, row: Transaction) -> str:
-        return formatting.hexadecimal(row.revert_data)
-
-    @display(description="kind")
-    def shown_kind(self, row: Transaction) -> str:
-        return str(row.get_kind_display())
-
-    @display(description="requested by")
-    def shown_requester(self, row: Transaction) -> str:
-        return row.requested_by or "-"
-
-    @display(description="idempotency key")
-    def shown_key(self, row: Transaction) -> str:
-        return row.idempotency_key or "-"
-
-    @display(description="trace ID")
-    def trace(self, row: Transaction) -> str:
-        return trace_id(row.traceparent) or "-"
-
-    @display(description="accepted")
-    def accepted(self, row: Transaction) -> str:
-        return exact(row.created_at)
-
-    @display(description="valid until")
-    def valid(self, row: Transaction) -> str:
-        return exact(row.valid_until)
+    shown_revert_data = column("revert data", lambda row: formatting.hexadecimal(row.revert_data))
+    shown_kind = column("kind", lambda row: str(row.get_kind_display()))
+    shown_requester = column("requested by", lambda row: row.requested_by or "-")
+    shown_key = column("idempotency key", lambda row: row.idempotency_key or "-")
+    trace = column("trace ID", lambda row: trace_id(row.traceparent) or "-")
+    accepted = column("accepted", lambda row: exact(row.created_at))
+    valid = column("valid until", lambda row: exact(row.valid_until))
 
 
 def keys_by_hash(text: str) -> list[int]:

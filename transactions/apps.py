@@ -6,12 +6,12 @@ class TransactionsConfig(AppConfig):
     relayer_guard = "transactions.repair.guards.LaneGuard"
     admin_panels = {
         "transactions.Transaction": ["transactions.console.panels.Progress", "transactions.console.panels.Attempts"],
-        "transactions.Lane": ["transactions.console.stuck.panel.Strip", "transactions.console.panels.LaneState"],
+        "transactions.Lane": ["transactions.console.stuck.panel.StuckPanel", "transactions.console.panels.LaneState"],
         "relayers.Relayer": [
-            "transactions.console.stuck.panel.Strip",
+            "transactions.console.stuck.panel.StuckPanel",
             "transactions.console.panels.RelayerLane",
             "transactions.console.top_ups.RelayerFunding",
-            "transactions.console.gas.RelayerGas",
+            "transactions.console.panels.RelayerGas",
         ],
     }
     attention_subjects = {25: "transactions.console.overview.attention"}

@@ -1,7 +1,5 @@
 """Writing the status of transactions: each change with its timeline entry and webhook, in one transaction."""
 
-from __future__ import annotations
-
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -46,7 +44,7 @@ def locking_rows() -> QuerySet[Transaction]:
 
 
 def lock_rows(rows: Iterable[Transaction], lanes: Sequence[Lane] = ()) -> dict[int, Transaction]:
-    """Lock rows and return those that are as they were read, by primary key; the others were changed meanwhile.
+    """Lock rows and return those that are as they were read, by primary key; the others have changed.
 
     They keep their attempts, and share these lanes.
     """
@@ -132,7 +130,7 @@ class Changes:
         event: TransactionEvent[Any] | None = None,
         **columns: Any,
     ) -> None:
-        """Change the status of a row, once per transaction; its event is that of the status unless one is passed."""
+        """Change the status of a row, once per transaction; by default with the event of the status."""
         status = target(row, cause, columns, self.now)
         is_counted = changes_charges(row, status)
         before, is_first = row.status, status not in TIMES or getattr(row, TIMES[status]) is None

@@ -1,7 +1,5 @@
 """Jobs with transactions: cancel, speed up, resend."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rest_framework.exceptions import APIException
@@ -17,6 +15,7 @@ from transactions.requests.replacement_prices import staff_price
 class TransactionKind(JobKind):
     model_label = "transactions.Transaction"
     permission = "transactions.change_transaction"
+    done = "Requested"
     skip_reason = "already final"
     # One lane is locked at a time, and briefly. The request commits with the job's progress: a kill repeats nothing.
     batch_size = 1
@@ -43,7 +42,6 @@ class CancelTransactions(TransactionKind):
         "Requests that {} be canceled. One without a nonce is not sent. One that was sent is replaced by a no-op at "
         "its nonce; if it is mined before the no-op, it ends as confirmed."
     )
-    done = "Requested"
 
     def act(self, key: int, by: str) -> None:
         actions.cancel(key, by=by, reason=self.reason)
@@ -53,7 +51,6 @@ class SpeedUpTransactions(TransactionKind):
     title = "Speed up transactions"
     job_title = "Speed up {}"
     explanation = "Requests a higher price for {}: one step up, or the market price of the next speed if that is more."
-    done = "Requested"
 
     def act(self, key: int, by: str) -> None:
         actions.speed_up(key, staff_price(Transaction.objects.only("pricing").get(pk=key)), by=by, reason=self.reason)
@@ -63,7 +60,6 @@ class ResendTransactions(TransactionKind):
     title = "Resend transactions"
     job_title = "Resend {}"
     explanation = "Broadcasts the signed bytes of {} again now, at the same nonce and price: none can be paid twice."
-    done = "Requested"
 
     def act(self, key: int, by: str) -> None:
         actions.resend(key, by=by, reason=self.reason)

@@ -4,13 +4,11 @@ Counters are per process. `Changes` counts what a change of status shows, once i
 signs, broadcasts and watches counts the rest.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from django.db import connection
 from django.db.models import Count, Min, Q, QuerySet
@@ -100,7 +98,7 @@ class StatusObservation:
     is_first: bool
 
     @classmethod
-    def from_row(cls, row: Transaction, before: str, now: datetime, is_first: bool) -> StatusObservation:
+    def from_row(cls, row: Transaction, before: str, now: datetime, is_first: bool) -> Self:
         paid = (row.gas_used or 0) * int(row.effective_gas_price_text or 0)
         # `created_at` is by the clock of the process that accepted it.
         seconds = max(0.0, (now - row.created_at).total_seconds())

@@ -31,12 +31,7 @@ TRANSACTION: dict[str, Any] = {
     "max_fee_per_gas": "3000000000",
     "max_priority_fee_per_gas": "1000000000",
     "speed": "fast",
-    "signature": {
-        "r": "<32 bytes in hex>",
-        "s": "<32 bytes in hex>",
-        "v": 27,
-        "sig": "<65 bytes in hex>",
-    },
+    "signature": {"r": "<32 bytes in hex>", "s": "<32 bytes in hex>", "v": 27, "sig": "<65 bytes in hex>"},
     "is_canceled": False,
     "created_at": "2026-01-01T00:00:00.000000Z",
     "sent_at": "2026-01-01T00:00:00.100000Z",
@@ -47,24 +42,13 @@ TRANSACTION: dict[str, Any] = {
     "effective_gas_price": "2100000000",
     "contract_address": None,
 }
-UNSENT = dict.fromkeys(
-    (
-        "hash",
-        "nonce",
-        "gas_limit",
-        "max_fee_per_gas",
-        "max_priority_fee_per_gas",
-        "signature",
-        "sent_at",
-        "confirmed_at",
-        "block_number",
-        "gas_used",
-        "effective_gas_price",
-    )
-)
+NOT_FINAL = dict.fromkeys(("confirmed_at", "block_number", "gas_used", "effective_gas_price"))
+NOT_SENT = dict.fromkeys(("hash", "nonce", "gas_limit", "max_fee_per_gas", "max_priority_fee_per_gas", "sent_at"))
 PENDING: dict[str, Any] = {
     **TRANSACTION,
-    **UNSENT,
+    **NOT_FINAL,
+    **NOT_SENT,
+    "signature": None,
     "status": "pending",
     "status_reason": "Position 1 of 1 in the queue of this relayer.",
     "version": 1,
@@ -102,6 +86,10 @@ CALL = {
     "valid_until": "2026-12-31T00:00:00Z",
 }
 
+PAYLOADS = [
+    OpenApiExample("by-speed", BY_SPEED, summary="Pay the market price", request_only=True),
+    OpenApiExample("explicit", CALL, summary="Call a contract at explicit prices", request_only=True),
+]
 LIST: dict[str, Any] = {
     "parameters": [RELAYER_ID, GENERATION],
     "responses": {200: TransactionSerializer(many=True)},
@@ -165,8 +153,7 @@ SEND: dict[str, Any] = {
     "request": SendTransactionSerializer,
     "responses": {200: OpenApiResponse(SENT_OR_NOT, description="The transaction was accepted, or its dry run.")},
     "examples": [
-        OpenApiExample("by-speed", BY_SPEED, summary="Pay the market price", request_only=True),
-        OpenApiExample("explicit", CALL, summary="Call a contract at explicit prices", request_only=True),
+        *PAYLOADS,
         OpenApiExample("Transaction", PENDING, response_only=True),
         OpenApiExample("Dry run", DRY_RUN_RESULT, response_only=True),
     ],
@@ -184,7 +171,7 @@ GET_BY_NONCE: dict[str, Any] = {
 # In flight: signed, and not in a block.
 IN_FLIGHT: dict[str, Any] = {
     **TRANSACTION,
-    **dict.fromkeys(("confirmed_at", "block_number", "gas_used", "effective_gas_price")),
+    **NOT_FINAL,
     "status": "submitted",
     "version": 4,
 }
@@ -201,32 +188,27 @@ CANCELED = {
     "total_processed": 1,
 }
 FEES = {"max_fee_per_gas": 4_000_000_000, "max_priority_fee_per_gas": 2_000_000_000}
-CANCEL: dict[str, Any] = {
-    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer, GENERATION],
-    "responses": {200: OpenApiResponse(TransactionSerializer, description="It is canceled, or will be if possible.")},
-    "examples": [OpenApiExample("Transaction", CANCELING, response_only=True)],
-}
-REPLACE: dict[str, Any] = {
-    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer, GENERATION],
-    "request": SendTransactionSerializer,
-    "responses": {200: OpenApiResponse(TransactionSerializer, description="It is replaced, or will be if possible.")},
-    "examples": [
-        OpenApiExample("by-speed", BY_SPEED, summary="Pay the market price", request_only=True),
-        OpenApiExample("explicit", CALL, summary="Call a contract at explicit prices", request_only=True),
-        OpenApiExample("Transaction", REPLACING, response_only=True),
-    ],
-}
-SPEED_UP: dict[str, Any] = {
-    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer, GENERATION],
-    "request": SpeedUpSerializer,
-    "responses": {200: OpenApiResponse(TransactionSerializer, description="Its price is raised, or will be.")},
-    "examples": [
-        OpenApiExample("one-step", {}, summary="One step up", request_only=True),
-        OpenApiExample("speed", {"speed": "fastest"}, summary="Pay the market price of a speed", request_only=True),
-        OpenApiExample("explicit", FEES, summary="Pay explicit prices", request_only=True),
-        OpenApiExample("Transaction", SPEEDING_UP, response_only=True),
-    ],
-}
+
+
+def _change(description: str, changed: dict[str, Any], *examples: OpenApiExample, **more: Any) -> dict[str, Any]:
+    return {
+        "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer, GENERATION],
+        "responses": {200: OpenApiResponse(TransactionSerializer, description=description)},
+        "examples": [*examples, OpenApiExample("Transaction", changed, response_only=True)],
+        **more,
+    }
+
+
+CANCEL = _change("It is canceled, or will be if possible.", CANCELING)
+REPLACE = _change("It is replaced, or will be if possible.", REPLACING, *PAYLOADS, request=SendTransactionSerializer)
+SPEED_UP = _change(
+    "Its price is raised, or will be.",
+    SPEEDING_UP,
+    OpenApiExample("one-step", {}, summary="One step up", request_only=True),
+    OpenApiExample("speed", {"speed": "fastest"}, summary="Pay the market price of a speed", request_only=True),
+    OpenApiExample("explicit", FEES, summary="Pay explicit prices", request_only=True),
+    request=SpeedUpSerializer,
+)
 CANCEL_ALL: dict[str, Any] = {
     "parameters": [RELAYER_ID, ReasonSerializer, GENERATION],
     "responses": {200: OpenApiResponse(CanceledTransactionsSerializer, description="They are canceled if possible.")},

@@ -1,4 +1,4 @@
-"""The body of a request that sends a transaction: its shape. `rules.py` has what depends on the relayer."""
+"""The shape of a request that sends a transaction. What depends on the relayer: `requests/policy_checks.py`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.serializers import (
     BodySerializer,
     BooleanField,
     ChoiceField,
-    ExactAmountField,
+    EvmAddressField,
     IntegerField,
     LiteralField,
     StringField,
@@ -23,6 +22,7 @@ from relayer_service.api.serializers import (
     TimestampField,
 )
 from relayers.signatures.serializers import SignatureSerializer
+from spending.shape import WholeNumberField, whole_number_schema
 from transactions.models import Status, Transaction
 from transactions.records.list_payloads import TransactionPageSerializer
 
@@ -32,53 +32,23 @@ MAX_GAS = 2**63 - 1
 MAX_NONCE = 2**63 - 1
 # Nodes refuse larger transactions.
 MAX_DATA_BYTES = 131_072
-DECIMAL = re.compile(r"[0-9]{1,78}", re.ASCII)
-HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,64}", re.ASCII)
 DATA = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})*)", re.ASCII)
 
 
-class AmountField(ExactAmountField):
-    """A whole number as a JSON integer, or exact for any client as a string of decimal or 0x-prefixed hex digits."""
+@extend_schema_field(whole_number_schema(MAX_WEI, "([0-9]{1,78}|0[xX][0-9a-fA-F]{1,64})"))
+class WeiField(WholeNumberField):
+    """An amount of wei; a string can also have hexadecimal digits after 0x."""
 
     default_error_messages = {
         "invalid": "a whole number from 0 to {maximum} is required, as an integer or a string of digits"
     }
-
-    def __init__(self, *, max_value: int, maximum: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.max_value, self.maximum = max_value, maximum
-
-    def to_internal_value(self, data: Any) -> int:
-        number = parse_amount(data)
-        if number is None or not 0 <= number <= self.max_value:
-            self.fail("invalid", maximum=self.maximum)
-        return number
+    text_format = re.compile(r"[0-9]{1,78}|0[xX][0-9a-fA-F]{1,64}", re.ASCII)
 
 
-@extend_schema_field(
-    {
-        "oneOf": [
-            {"type": "integer", "minimum": 0, "maximum": MAX_WEI},
-            {"type": "string", "pattern": "^([0-9]{1,78}|0[xX][0-9a-fA-F]{1,64})$"},
-        ]
-    }
-)
-class WeiField(AmountField):
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(max_value=MAX_WEI, maximum="2^256 - 1", **kwargs)
-
-
-@extend_schema_field(
-    {
-        "oneOf": [
-            {"type": "integer", "minimum": 0, "maximum": MAX_GAS},
-            {"type": "string", "pattern": "^([0-9]{1,19}|0[xX][0-9a-fA-F]{1,16})$"},
-        ]
-    }
-)
-class GasField(AmountField):
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(max_value=MAX_GAS, maximum="2^63 - 1", **kwargs)
+@extend_schema_field(whole_number_schema(MAX_GAS, "([0-9]{1,19}|0[xX][0-9a-fA-F]{1,16})"))
+class GasField(WeiField):
+    max_value = MAX_GAS
+    maximum = "2^63 - 1"
 
 
 @extend_schema_field({"type": "string", "pattern": "^(0[xX])?([0-9a-fA-F]{2})*$", "maxLength": 2 * MAX_DATA_BYTES + 2})
@@ -98,16 +68,36 @@ class HexDataField(LiteralField):
         return decoded
 
 
-def parse_amount(data: Any) -> int | None:
-    """Return a whole number as it was sent, exactly; None for anything else, also for 1.0 and 1e18."""
-    if isinstance(data, str):
-        if DECIMAL.fullmatch(data):
-            return int(data)
-        return int(data, 16) if HEXADECIMAL.fullmatch(data) else None
-    return data if isinstance(data, int) and not isinstance(data, bool) else None
+class PricedSerializer(BodySerializer):
+    """A body whose price is set by at most one of: `speed`, `gas_price`, the two maximum fees."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Return the fields that were sent; null is the same as omitted."""
+        values = super().to_internal_value(data)
+        return {name: value for name, value in values.items() if value is not None}
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if faults := self.conflicts(attrs):
+            raise ValidationError(faults)
+        return attrs
+
+    def conflicts(self, values: dict[str, Any]) -> dict[str, list[str]]:
+        """Return the faults of fields that do not fit each other, by name."""
+        faults: dict[str, list[str]] = {}
+        max_fee, priority_fee = values.get("max_fee_per_gas"), values.get("max_priority_fee_per_gas")
+        if max_fee is None and priority_fee is not None:
+            faults["max_fee_per_gas"] = ["required with max_priority_fee_per_gas"]
+        if priority_fee is None and max_fee is not None:
+            faults["max_priority_fee_per_gas"] = ["required with max_fee_per_gas"]
+        if max_fee is not None and priority_fee is not None and priority_fee > max_fee:
+            faults["max_priority_fee_per_gas"] = ["must not be above max_fee_per_gas"]
+        has_max_fees = max_fee is not None or priority_fee is not None
+        if sum((has_max_fees, "gas_price" in values, "speed" in values)) > 1:
+            faults["non_field_errors"] = ["only one of gas_price, the two maximum fees and speed can be sent"]
+        return faults
 
 
-class SendTransactionSerializer(BodySerializer):
+class SendTransactionSerializer(PricedSerializer):
     """A transaction to send. Its price is set by at most one of: `speed`, `gas_price`, the two maximum fees."""
 
     to = EvmAddressField(required=False, allow_null=True, help_text="The receiver; omitted to create a contract.")
@@ -139,18 +129,14 @@ class SendTransactionSerializer(BodySerializer):
     def read_only_names(cls) -> Collection[str]:
         return TransactionSerializer().fields.keys()
 
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Return the fields that were sent; null is the same as omitted."""
-        values = super().to_internal_value(data)
-        return {name: value for name, value in values.items() if value is not None}
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if faults := field_conflicts(attrs):
-            raise ValidationError(faults)
-        return attrs
+    def conflicts(self, values: dict[str, Any]) -> dict[str, list[str]]:
+        faults = super().conflicts(values)
+        if not values.get("to") and not values.get("data"):
+            faults["data"] = ["required to create a contract: send it, or the receiver as `to`"]
+        return faults
 
 
-class SpeedUpSerializer(BodySerializer):
+class SpeedUpSerializer(PricedSerializer):
     """A higher price, set by at most one of: `speed`, `gas_price`, the two maximum fees. Empty for one step up."""
 
     speed = ChoiceField(
@@ -163,16 +149,6 @@ class SpeedUpSerializer(BodySerializer):
     max_fee_per_gas = WeiField(required=False, allow_null=True, help_text="Used exactly.")
     max_priority_fee_per_gas = WeiField(required=False, allow_null=True, help_text="Used exactly.")
 
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Return the fields that were sent; null is the same as omitted."""
-        values = super().to_internal_value(data)
-        return {name: value for name, value in values.items() if value is not None}
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if faults := price_conflicts(attrs):
-            raise ValidationError(faults)
-        return attrs
-
 
 class ReasonSerializer(serializers.Serializer[Any]):
     """The query parameter of requests that cancel, replace or speed up a transaction."""
@@ -183,30 +159,6 @@ class ReasonSerializer(serializers.Serializer[Any]):
         max_length=500,
         help_text="Why it is requested: for the audit log, `transaction.canceled` and `transaction.replaced`.",
     )
-
-
-def field_conflicts(values: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the faults of fields that do not fit each other, by name."""
-    faults = price_conflicts(values)
-    if not values.get("to") and not values.get("data"):
-        faults["data"] = ["required to create a contract: send it, or the receiver as `to`"]
-    return faults
-
-
-def price_conflicts(values: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the faults of fields with prices that do not fit each other, by name."""
-    faults: dict[str, list[str]] = {}
-    max_fee, priority_fee = values.get("max_fee_per_gas"), values.get("max_priority_fee_per_gas")
-    if max_fee is None and priority_fee is not None:
-        faults["max_fee_per_gas"] = ["required with max_priority_fee_per_gas"]
-    if priority_fee is None and max_fee is not None:
-        faults["max_priority_fee_per_gas"] = ["required with max_fee_per_gas"]
-    if max_fee is not None and priority_fee is not None and priority_fee > max_fee:
-        faults["max_priority_fee_per_gas"] = ["must not be above max_fee_per_gas"]
-    has_max_fees = max_fee is not None or priority_fee is not None
-    if sum((has_max_fees, "gas_price" in values, "speed" in values)) > 1:
-        faults["non_field_errors"] = ["only one of gas_price, the two maximum fees and speed can be sent"]
-    return faults
 
 
 class TransactionSerializer(serializers.Serializer[Any]):

@@ -1,11 +1,11 @@
-"""Periodic work of transactions; that of lanes is pushed, too (`lanes/wake.py`)."""
+"""Periodic work of transactions. Lanes are also pushed (`lanes/wake.py`)."""
 
 from relayer_service.background.tasks import STOP_SECONDS, periodic, queue
 from transactions.lanes import wake  # noqa: F401  # registers its task
 from transactions.lanes.engine import engine
 from transactions.repair import limit_checks, pruning
 from transactions.settlement import second_node
-from transactions.topups import sweeping
+from transactions.top_ups import finding
 
 
 @periodic(seconds=2)
@@ -17,7 +17,7 @@ def wake_due_lanes() -> None:
 @periodic(seconds=5)
 def top_up_relayers() -> None:
     """Top up relayers whose balance is below their minimum, from their funding relayers."""
-    sweeping.sweep()
+    finding.sweep()
 
 
 @periodic(seconds=10)

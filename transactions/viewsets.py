@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from relayer_service.api import idempotency
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Forbidden, NotFound
+from relayer_service.api.filters import ListFilter
 from relayer_service.api.operations import operation
 from relayer_service.api.permissions import RelayerInPath
 from relayer_service.api.throttling import SendRateThrottle, WaitingRateThrottle
@@ -18,17 +19,13 @@ from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
 from relayers.models import NOT_FOUND, Relayer, find_relayer
 from transactions import schema
-from transactions.list_filters import LIST_FILTERS
-from transactions.models import Transaction
+from transactions.models import IS_IN_STATUS, Attempt, Status, Transaction
 from transactions.records import queues
 from transactions.records.list_payloads import TransactionPagination
 from transactions.records.reasons import RELAYER_COLUMNS, Position, positions, status_reason
 from transactions.records.representation import TransactionData, transaction_data
 from transactions.requests import accepting, actions, dry_run, quotas
-from transactions.serializers import (
-    ReasonSerializer,
-    TransactionSerializer,
-)
+from transactions.serializers import ReasonSerializer, TransactionSerializer
 
 ID_NOT_FOUND = "Transaction with ID {} not found"
 NONCE_NOT_FOUND = "Transaction with nonce {} not found"
@@ -46,6 +43,19 @@ NONCE_ERRORS = {404: NONCE_NOT_FOUND.format(schema.TRANSACTION["nonce"])}
 CANCEL_ERRORS = {**ID_ERRORS, 403: OF_OTHERS, 409: MINED}
 CHANGE_ERRORS = {**CANCEL_ERRORS, 403: accepting.PAUSED}
 NO_SPONSORING = "Sponsored transactions are not supported: send a transaction, or estimate its fee with feeEstimate"
+
+
+def _with_hash(rows: QuerySet[Transaction], value: str) -> QuerySet[Transaction]:
+    """Return the transaction with an attempt of this hash, also of an earlier one that was replaced."""
+    return rows.filter(pk__in=Attempt.objects.filter(hash=value.lower()).values("transaction"))
+
+
+LIST_FILTERS = {
+    "status": ListFilter(
+        "Only transactions in this status.", lambda rows, value: rows.filter(IS_IN_STATUS[value]), Status.values
+    ),
+    "hash": ListFilter("Only the transaction with this hash, of any of its attempts.", _with_hash),
+}
 
 
 class TransactionViewSet(ResourceViewSet):
@@ -94,7 +104,8 @@ class TransactionViewSet(ResourceViewSet):
         token: Any = request.auth
         if _is_dry_run(request):
             policy = _spending_policy(request)
-            found = dry_run.dry_run(relayer_id, serializer.validated_data, policy, token.family_key)
+            relayer = find_relayer(relayer_id, Relayer.objects.select_related("signer", "spending"))
+            found = dry_run.check(relayer, serializer.validated_data, policy, token.family_key)
             return Response(dry_run.representation(found))
         digest = idempotency.body_digest(request.data) if key else ""
         who = (token.pk, token.spending_id, token.family_key)
@@ -114,7 +125,7 @@ class TransactionViewSet(ResourceViewSet):
     def transaction(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
         """Return a transaction of the relayer."""
         relayer = self._readable_relayer(relayer_id)
-        # Its key finds one that a former relayer of the account sent, too.
+        # Also one that a former relayer of the account sent: its key finds it.
         is_own = Q(relayer=relayer) | accepting.has_account(relayer)
         rows = self.get_queryset().filter(is_own, identifier=transaction_id.lower())
         return self._one(rows, relayer, ID_NOT_FOUND.format(transaction_id))

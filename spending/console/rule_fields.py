@@ -1,7 +1,5 @@
 """The admin's editor for spending rules: a field for each limit, and a row for each receiver and token."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -136,7 +134,7 @@ class RulesEditor:
                 for index, entry in faults.items():
                     for field, texts in entry.items():
                         values = typed[name][int(index)].get(field)
-                        rows[name][int(index)].add_error(field, list(_texts(texts, values)))
+                        rows[name][int(index)].add_error(field, list(fault_texts(texts, values)))
             else:
                 self.faults += [f"{name}: {fault}" if name in LISTS else str(fault) for fault in faults]
 
@@ -160,7 +158,8 @@ def _entry(values: Mapping[str, Any], listed: str) -> dict[str, Any]:
     return {**entry, listed: entry[listed].replace(",", " ").split()} if listed in entry else entry
 
 
-def _texts(faults: Any, values: Any) -> Iterator[str]:
+def fault_texts(faults: Any, values: Any) -> Iterator[str]:
+    """Yield the faults of a value, or of a list of texts, each with the text that it is about."""
     if isinstance(faults, dict):
         for index, texts in faults.items():
             yield from (f"{values[int(index)][:MAX_QUOTE]}: {text}" for text in texts)

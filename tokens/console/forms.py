@@ -91,18 +91,13 @@ class AccessTokenForm(ResourceForm):
     class Meta:
         model = AccessToken
         fields = ["name", "user", "enabled", "expires_at", "allowed_networks", "scopes", "allowed_relayers"]
-        help_texts = {
-            "name": "A name for the token, such as the application that uses it.",
-            "user": "The user it acts for. It is rejected while this user is inactive.",
-            "enabled": "A disabled token is rejected. Its successors are disabled with it.",
-            "expires_at": "In UTC. If empty, it does not expire.",
-        }
+        help_texts = {"enabled": "A disabled token is rejected. Its successors are disabled with it."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "scopes" in self.fields:
             labels = dict(Scope.choices)
-            # Including those of the token whose extension is disabled.
+            # Including the token's own, even if their extension is disabled.
             offered = dict.fromkeys([*extensions.available_scopes(), *self.instance.scopes])
             field: Any = self.fields["scopes"]
             field.choices = [(scope, f"{scope}: {labels.get(scope, 'unknown')}") for scope in offered]

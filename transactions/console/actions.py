@@ -1,7 +1,5 @@
 """Actions of a transaction's page: cancel it, raise its price, broadcast it again. Only its lane signs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +18,7 @@ from transactions.console import formatting
 from transactions.console.duplicates import LINK, ClaimAdmin
 from transactions.console.lanes import origin_page
 from transactions.models import Transaction
+from transactions.records.networks import known_network
 from transactions.requests import actions
 from transactions.requests.possible_actions import maximum_cost, refusal
 from transactions.requests.replacement_prices import staff_price
@@ -72,9 +71,6 @@ class RequestedActionAdmin(ClaimAdmin):
 
     actions_detail = [*ClaimAdmin.actions_detail, "speed_up", "resend", "cancel"]
 
-    def has_request_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        return bool(request.user.has_perm("transactions.change_transaction"))
-
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         offered: list[Any] = super().get_actions_detail(request, object_id)
         row = self.get_object(request, unquote(object_id)) if offered else None
@@ -105,7 +101,7 @@ class RequestedActionAdmin(ClaimAdmin):
             self._refuse(request, chosen, text)
             return pending.leave()
         form = ReasonForm(request.POST if pending.is_confirmed else None, required=False)
-        if pending.is_confirmed and form.is_valid():
+        if form.is_valid():
             try:
                 chosen.request(row, by=request.user.get_username(), reason=form.cleaned_data["reason"])
             except APIException as error:
@@ -145,5 +141,5 @@ def cost_text(row: Transaction, chosen: PageAction) -> str:
         return UNKNOWN_COST
     if not cost:
         return "It costs nothing."
-    shown = coins(cost, formatting.network_of(row.relayer, row.lane))
+    shown = coins(cost, known_network(row))
     return f"The transaction, or the no-op that replaces it, can cost at most {shown}, including its value."

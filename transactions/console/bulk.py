@@ -1,9 +1,7 @@
 """Actions of the list of transactions: cancel, speed up and resend the selected rows, or all of a filter, as jobs."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from django.contrib import admin
 from django.db.models import Prefetch, QuerySet
@@ -15,11 +13,11 @@ from relayer_service.console.base import ResourceAdmin
 from relayer_service.console.confirmation import COUNT_BATCH, PendingAction, ReasonForm, Table
 from relayer_service.console.jobs import ask_or_start
 from relayer_service.console.lists.changelists import MAX_LISTED
-from relayer_service.console.references import link
 from relayer_service.jobs.kinds import kind
 from relayer_service.storage.selections import Selection
 from transactions.console import formatting
 from transactions.models import FINAL, Attempt, Transaction
+from transactions.records.networks import known_network
 from transactions.requests.possible_actions import maximum_cost, refusal
 
 # The maximum cost of so many is computed while the page waits.
@@ -64,14 +62,12 @@ class BulkAdmin(ResourceAdmin):
         texts = forecast(rows, pending.selection, count, name)
         if final:
             texts.append(f"Already final, and skipped: {kind(name).counted(final)}.")
-        columns = {"Relayer": self._sender, "Status": self._status, "Value": formatting.value}
+        columns: dict[str, Callable[[Transaction], str]] = {
+            "Relayer": formatting.sender,
+            "Status": lambda row: formatting.badge(row.status),
+            "Value": formatting.value,
+        }
         return ask_or_start(request, self, pending, name, pending.first(rows, columns), texts, final, form)
-
-    def _sender(self, row: Transaction) -> str:
-        return link(row.relayer) if row.relayer else row.lane.address
-
-    def _status(self, row: Transaction) -> str:
-        return formatting.badge(row.status)
 
 
 def forecast(rows: QuerySet[Transaction], selection: Selection, count: int, name: str) -> list[str]:
@@ -89,7 +85,7 @@ def forecast(rows: QuerySet[Transaction], selection: Selection, count: int, name
         elif (cost := maximum_cost(row, action)) is None:
             unknown += 1
         else:
-            costs[formatting.network_of(row.relayer, row.lane)] += cost
+            costs[known_network(row)] += cost
     amounts = sorted(amount(cost, network) for network, cost in costs.items() if cost)
     texts = [f"After that, they can cost at most, including their values: {', '.join(amounts)}."] if amounts else []
     if unknown:

@@ -1,7 +1,5 @@
 """What staff see of a dry run: each rule with its verdict, and what the transaction would cost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

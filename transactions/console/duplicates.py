@@ -1,7 +1,5 @@
 """Actions of a transaction's page: whether a request repeats what was found on the chain after commits were lost."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +33,7 @@ class ClaimAdmin(ReadOnlyAdmin):
 
     actions_detail = ["link_found", "send_anyway"]
 
-    def has_decide_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+    def has_request_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         return bool(request.user.has_perm("transactions.change_transaction"))
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
@@ -45,11 +43,11 @@ class ClaimAdmin(ReadOnlyAdmin):
             return offered
         return [item for item in offered if item.description not in {LINK, SEND}]
 
-    @action(description=LINK, icon="link", permissions=["decide"])
+    @action(description=LINK, icon="link", permissions=["request"])
     def link_found(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._ask_or_decide(request, object_id, LINK, LINK_EFFECT)
 
-    @action(description=SEND, icon="send", permissions=["decide"])
+    @action(description=SEND, icon="send", permissions=["request"])
     def send_anyway(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._ask_or_decide(request, object_id, SEND, SEND_EFFECT)
 
@@ -62,7 +60,7 @@ class ClaimAdmin(ReadOnlyAdmin):
             self.message_user(request, CHANGED, messages.WARNING)
             return pending.leave()
         form = ReasonForm(request.POST if pending.is_confirmed else None, required=True)
-        if pending.is_confirmed and form.is_valid():
+        if form.is_valid():
             reason = form.cleaned_data["reason"]
             done = link(row, found, reason) if title == LINK else send_request(row, reason)
             text = "Linked." if title == LINK else "It is sent."

@@ -1,7 +1,5 @@
 """Exports of the list of transactions: its rows as CSV, and a report of what was paid for gas."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

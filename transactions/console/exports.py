@@ -1,7 +1,5 @@
 """CSV exports of transactions, and of what was paid for gas. Times are in UTC, amounts are integers in wei."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
@@ -11,12 +9,12 @@ from django.db.models import QuerySet
 
 from chain.networks import network_by_chain_id
 from relayer_service.csv_export import EXPORT_BATCH, csv_lines
-from relayer_service.database.clock import timestamp
 from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.models import Attempt, Lane, Transaction
 from transactions.records.list_payloads import LARGE_COLUMNS
 from transactions.records.reasons import RELAYER_COLUMNS, status_reason
+from transactions.records.representation import optional_timestamp
 
 # Rows of a report that one query reads.
 GAS_BATCH = 5_000
@@ -26,17 +24,13 @@ GAS_COLUMNS = [
 ]
 
 
-def _time(moment: datetime | None) -> str | None:
-    return timestamp(moment) if moment else None
-
-
 CELLS: dict[str, Callable[[Transaction], object]] = {
     "id": lambda row: row.identifier,
     "status": lambda row: row.status,
     "status_reason": lambda row: status_reason(row, row.lane),
     "kind": lambda row: row.kind,
     "relayer_id": lambda row: row.relayer.identifier if row.relayer else None,
-    "network": lambda row: formatting.network_name(row.relayer, row.lane),
+    "network": lambda row: formatting.network_name(row),
     "chain_id": lambda row: row.lane.chain_id,
     "from": lambda row: row.lane.address,
     "to": lambda row: row.to,
@@ -45,11 +39,11 @@ CELLS: dict[str, Callable[[Transaction], object]] = {
     "hash": lambda row: row.attempt.hash if row.attempt else None,
     "requested_by": lambda row: row.requested_by,
     "idempotency_key": lambda row: row.idempotency_key,
-    "created_at": lambda row: _time(row.created_at),
-    "valid_until": lambda row: _time(row.valid_until),
-    "sent_at": lambda row: _time(row.sent_at),
-    "mined_at": lambda row: _time(row.mined_at),
-    "finished_at": lambda row: _time(row.finished_at),
+    "created_at": lambda row: optional_timestamp(row.created_at),
+    "valid_until": lambda row: optional_timestamp(row.valid_until),
+    "sent_at": lambda row: optional_timestamp(row.sent_at),
+    "mined_at": lambda row: optional_timestamp(row.mined_at),
+    "finished_at": lambda row: optional_timestamp(row.finished_at),
     "block_number": lambda row: row.block_number,
     "succeeded": lambda row: None if row.succeeded is None else str(row.succeeded).lower(),
     "gas_used": lambda row: row.gas_used,

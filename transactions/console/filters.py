@@ -43,11 +43,7 @@ class TransactionList(ResourceList):
 
 
 class LaneStateFilter(StateFilter):
-    conditions = {
-        HELD: Q(held_since__isnull=False),
-        WAITING: ~Q(waiting=""),
-        RUNNING: Q(held_since=None, waiting=""),
-    }
+    conditions = {HELD: Q(held_since__isnull=False), WAITING: ~Q(waiting=""), RUNNING: Q(held_since=None, waiting="")}
 
 
 class WaitingFilter(DropdownFilter):

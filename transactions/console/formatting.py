@@ -1,7 +1,5 @@
 """Statuses, amounts, hashes and the state of lanes, as the admin shows them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,14 +9,14 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from chain.networks import Network, network_by_chain_id, networks
 from chain.units import coins
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.overview.dashboard import label
+from relayer_service.console.references import link
 from relayers.console.formatting import amount
-from relayers.models import Relayer
 from transactions.lanes.prices.pricing import gwei
 from transactions.models import Attempt, Hold, Lane, Status, Transaction, Waiting
+from transactions.records.networks import known_network
 
 # In wei: smaller values are shown in wei.
 SMALL_VALUE = 10**9
@@ -76,24 +74,23 @@ def badge(status: str) -> str:
     return label(status, VARIANTS[status])
 
 
-def network_of(relayer: Relayer | None, lane: Lane) -> Network | None:
-    """Return the network of the lane's relayer, or else the one with its chain ID."""
-    return (networks().get(relayer.network) if relayer else None) or network_by_chain_id(lane.chain_id)
+def sender(row: Transaction) -> str:
+    return link(row.relayer) if row.relayer else row.lane.address
 
 
-def network_name(relayer: Relayer | None, lane: Lane) -> str:
-    network = network_of(relayer, lane)
-    return network.name if network else relayer.network if relayer else f"chain {lane.chain_id}"
+def network_name(row: Lane | Transaction) -> str:
+    network, lane = known_network(row), row.lane if isinstance(row, Transaction) else row
+    return network.name if network else row.relayer.network if row.relayer else f"chain {lane.chain_id}"
 
 
 def value(row: Transaction) -> str:
     # A list cuts off the digits of a small part of a coin.
-    network = network_of(row.relayer, row.lane) if row.value >= SMALL_VALUE or not row.value else None
+    network = known_network(row) if row.value >= SMALL_VALUE or not row.value else None
     return coins(row.value, network)
 
 
 def listed_value(row: Transaction) -> str:
-    return amount(row.value, network_of(row.relayer, row.lane))
+    return amount(row.value, known_network(row))
 
 
 def price(prices: Attempt | Transaction) -> str:
@@ -106,9 +103,9 @@ def price(prices: Attempt | Transaction) -> str:
     return f"at most {gwei(int(prices.max_fee_text))}{tip}"
 
 
-def explorer_link(network: Network | None, kind: str, value: str) -> str | SafeString:
-    """Return a value, linked to its page in the network's explorer; `kind` is `tx`, `address` or `block`."""
-    code = format_html("<code>{}</code>", value)
+def explorer_link(row: Lane | Transaction, kind: str, value: str) -> str | SafeString:
+    """Return a value, linked to its page in the explorer of a row's network; `kind` is `tx`, `address` or `block`."""
+    network, code = known_network(row), format_html("<code>{}</code>", value)
     if not network or not network.explorer:
         return code
     url = f"{network.explorer.rstrip('/')}/{kind}/{value}"

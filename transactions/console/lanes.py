@@ -1,7 +1,5 @@
 """The list of lanes, and a page for each: its nonces, and why it sends nothing. Staff can hold it and free it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,7 +12,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
-from unfold.decorators import action, display
+from unfold.decorators import action
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from chain.units import coins
@@ -24,25 +22,18 @@ from relayer_service.console.confirmation import PendingAction, ReasonForm
 from relayer_service.console.dates import ago_titled, to_the_minute
 from relayer_service.console.lists.changelists import MAX_LISTED, count_up_to_maximum, counted
 from relayer_service.console.references import is_key, link
+from relayers.console.formatting import column, report
 from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.console.filters import RELAYER, LaneStateFilter, RelayerNetworkFilter, WaitingFilter
-from transactions.models import (
-    HAS_OPEN_NONCE,
-    IN_FLIGHT,
-    IS_IN_FLIGHT,
-    IS_PENDING,
-    Hold,
-    Lane,
-    Status,
-    Transaction,
-)
+from transactions.models import HAS_OPEN_NONCE, IN_FLIGHT, IS_IN_FLIGHT, IS_PENDING, Hold, Lane, Status, Transaction
+from transactions.records.networks import known_network
 from transactions.repair.gaps import fill_cost, fill_gap, fill_refusal
 from transactions.repair.holding import RISKS, hold_lanes, release_lanes
 from transactions.requests import actions
 from transactions.requests.actions import Refused
 
-HOLD, RELEASE, FILL_HOLE, RESEND_ALL = "Hold", "Release", "Fill hole", "Resend all"
+HOLD, RELEASE, FILL_GAP, RESEND_ALL = "Hold", "Release", "Fill hole", "Resend all"
 # The parameter with the page that an action leads back to: "lane" or "relayer".
 ORIGIN = "from"
 # The form field with the nonce that was shown: another one is never closed.
@@ -127,58 +118,23 @@ class LaneAdmin(ReadOnlyAdmin):
         useless = {
             HOLD: Hold.OPERATOR in lane.holds,
             RELEASE: not lane.is_held,
-            FILL_HOLE: lane.chain_nonce is None or bool(fill_refusal(lane, lane.chain_nonce)),
+            FILL_GAP: lane.chain_nonce is None or bool(fill_refusal(lane, lane.chain_nonce)),
             RESEND_ALL: not rows_in_flight(lane).exists(),
         }
         return [item for item in offered if not useless[item.description]]
 
-    @display(description="address")
-    def shown_address(self, lane: Lane) -> str:
-        return formatting.shortened(lane.address)
-
-    @display(description="address")
-    def shown_full_address(self, lane: Lane) -> str:
-        return formatting.explorer_link(formatting.network_of(lane.relayer, lane), "address", lane.address)
-
-    @display(description="relayer")
-    def shown_relayer(self, lane: Lane) -> str:
-        return link(lane.relayer) if lane.relayer else "deleted"
-
-    @display(description="network")
-    def network(self, lane: Lane) -> str:
-        return formatting.network_name(lane.relayer, lane)
-
-    @display(description="state")
-    def state(self, lane: Lane) -> str:
-        return formatting.lane_badges(lane)
-
-    @display(description="chain nonce")
-    def shown_chain_nonce(self, lane: Lane) -> str:
-        return "-" if lane.chain_nonce is None else str(lane.chain_nonce)
-
-    @display(description="next nonce")
-    def shown_next_nonce(self, lane: Lane) -> str:
-        return "-" if lane.next_nonce is None else str(lane.next_nonce)
-
-    @display(description="in flight")
-    def in_flight(self, lane: Any) -> str:
-        return f"{sum(lane.open_counts[status] for status in IN_FLIGHT):,}"
-
-    @display(description="queued")
-    def queued(self, lane: Any) -> str:
-        return counted(lane.open_counts[Status.PENDING])
-
-    @display(description="head since")
-    def head_age(self, lane: Lane) -> str:
-        return ago_titled(lane.head_since) if lane.head_since else "-"
-
-    @display(description="why")
-    def why(self, lane: Lane) -> str:
-        return formatting.lane_reason(lane) or "-"
-
-    @display(description="database")
-    def shown_database_identity(self, lane: Lane) -> str:
-        return lane.database_identity or "unknown"
+    shown_address = column("address", lambda lane: formatting.shortened(lane.address))
+    shown_full_address = column("address", lambda lane: formatting.explorer_link(lane, "address", lane.address))
+    shown_relayer = column("relayer", lambda lane: link(lane.relayer) if lane.relayer else "deleted")
+    network = column("network", formatting.network_name)
+    state = column("state", formatting.lane_badges)
+    shown_chain_nonce = column("chain nonce", lambda lane: "-" if lane.chain_nonce is None else str(lane.chain_nonce))
+    shown_next_nonce = column("next nonce", lambda lane: "-" if lane.next_nonce is None else str(lane.next_nonce))
+    in_flight = column("in flight", lambda lane: f"{sum(lane.open_counts[status] for status in IN_FLIGHT):,}")
+    queued = column("queued", lambda lane: counted(lane.open_counts[Status.PENDING]))
+    head_age = column("head since", lambda lane: ago_titled(lane.head_since) if lane.head_since else "-")
+    why = column("why", lambda lane: formatting.lane_reason(lane) or "-")
+    shown_database_identity = column("database", lambda lane: lane.database_identity or "unknown")
 
     @admin.action(description="Hold selected lanes", permissions=["hold"])
     def hold_selected(self, request: HttpRequest, queryset: QuerySet[Lane]) -> HttpResponse:
@@ -186,13 +142,13 @@ class LaneAdmin(ReadOnlyAdmin):
 
     @action(description=HOLD, icon="back_hand", permissions=["hold"])
     def hold(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._ask_or_hold(request, self._pending_on_page(request, object_id))
+        return self._ask_or_hold(request, self._on_page(request, object_id)[1])
 
     def _ask_or_hold(self, request: HttpRequest, pending: PendingAction) -> HttpResponse:
         form = ReasonForm(request.POST if pending.is_confirmed else None, required=True)
-        if pending.is_confirmed and form.is_valid():
+        if form.is_valid():
             count = hold_lanes(pending.selection, form.cleaned_data["reason"])
-            self._report(request, "Held", count, len(pending.selection) - count, "already held by staff")
+            report(self, request, "Held", count, len(pending.selection) - count, "already held by staff")
             return pending.leave()
         title = f"Hold {model_ngettext(Lane._meta, len(pending.selection))}"
         return confirmation.ask(request, self, pending, title, [HOLD_EFFECT], self._table(request, pending), form)
@@ -202,9 +158,9 @@ class LaneAdmin(ReadOnlyAdmin):
         """End only the holds of staff: the risk of ending another depends on the lane, and is on its page."""
         pending = PendingAction.in_list(request, "release_selected", queryset, limit=MAX_LISTED)
         form = ReasonForm(request.POST if pending.is_confirmed else None, required=True)
-        if pending.is_confirmed and form.is_valid():
+        if form.is_valid():
             count = release_lanes(pending.selection, [Hold.OPERATOR], form.cleaned_data["reason"])
-            self._report(request, "Released", count, len(pending.selection) - count, "not held by staff")
+            report(self, request, "Released", count, len(pending.selection) - count, "not held by staff")
             return pending.leave()
         texts = ["Ends the holds that staff have set. To end another hold, open the page of its lane.", RELEASE_EFFECT]
         return confirmation.ask(
@@ -213,27 +169,26 @@ class LaneAdmin(ReadOnlyAdmin):
 
     @action(description=RELEASE, icon="lock_open", permissions=["hold"])
     def release(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        pending = self._pending_on_page(request, object_id)
-        lane = self.get_object_or_404(request, object_id)
+        lane, pending = self._on_page(request, object_id)
         form = ReleaseForm(lane, request.POST if pending.is_confirmed else None)
-        if pending.is_confirmed and form.is_valid():
+        if form.is_valid():
             count = release_lanes(pending.selection, form.cleaned_data["holds"], form.cleaned_data["reason"])
-            self._report(request, "Released", count, 1 - count, "no longer held for this reason")
+            report(self, request, "Released", count, 1 - count, "no longer held for this reason")
             return pending.leave()
         risks = [f"“{entry.label}”: {RISKS.get(entry.reason, '')}" for entry in formatting.hold_entries(lane)]
         texts = [RELEASE_EFFECT, *risks]
         return confirmation.ask(request, self, pending, "Release lane", texts, self._table(request, pending), form)
 
-    @action(description=FILL_HOLE, icon="healing", permissions=["hold"])
+    @action(description=FILL_GAP, icon="healing", permissions=["hold"])
     def fill_hole(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        pending, lane = self._pending_on_page(request, object_id), self.get_object_or_404(request, object_id)
+        lane, pending = self._on_page(request, object_id)
         given = request.POST.get(NONCE_FIELD, "") if pending.is_confirmed else str(lane.chain_nonce or 0)
         if not (given.isascii() and given.isdecimal() and is_key(given)):
             self.message_user(request, "Not filled. No nonce was given.", messages.WARNING)
             return pending.leave()
         nonce = int(given)
         form = ReasonForm(request.POST if pending.is_confirmed else None, required=False)
-        if pending.is_confirmed and form.is_valid():
+        if form.is_valid():
             try:
                 fill_gap(lane.pk, nonce, form.cleaned_data["reason"])
             except Refused as refused:
@@ -244,14 +199,14 @@ class LaneAdmin(ReadOnlyAdmin):
         if text := fill_refusal(lane, nonce):
             self.message_user(request, f"Not filled. {text}", messages.WARNING)
             return pending.leave()
-        cost = coins(fill_cost(lane), formatting.network_of(lane.relayer, lane))
+        cost = coins(fill_cost(lane), known_network(lane))
         texts = [FILL_EFFECT.format(nonce=nonce), FILL_COST.format(cost=cost)]
         pending = replace(pending, hidden={NONCE_FIELD: nonce})
-        return confirmation.ask(request, self, pending, FILL_HOLE, texts, self._table(request, pending), form)
+        return confirmation.ask(request, self, pending, FILL_GAP, texts, self._table(request, pending), form)
 
     @action(description=RESEND_ALL, icon="replay", permissions=["hold"])
     def resend_all(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        pending, lane = self._pending_on_page(request, object_id), self.get_object_or_404(request, object_id)
+        lane, pending = self._on_page(request, object_id)
         if not pending.is_confirmed:
             return confirmation.ask(request, self, pending, RESEND_ALL, [RESEND_EFFECT], self._table(request, pending))
         count, refusals = 0, []
@@ -267,10 +222,10 @@ class LaneAdmin(ReadOnlyAdmin):
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
         return pending.leave()
 
-    def _pending_on_page(self, request: HttpRequest, object_id: str) -> PendingAction:
+    def _on_page(self, request: HttpRequest, object_id: str) -> tuple[Lane, PendingAction]:
         lane = self.get_object_or_404(request, object_id)
         page = reverse("admin:transactions_lane_change", args=[lane.pk])
-        return PendingAction.on_page(request, lane.pk, origin_page(request, lane, page))
+        return lane, PendingAction.on_page(request, lane.pk, origin_page(request, lane, page))
 
     def _table(self, request: HttpRequest, pending: PendingAction) -> confirmation.Table:
         columns = {"Relayer": self.shown_relayer, "Held for": self._held_for}
@@ -280,12 +235,6 @@ class LaneAdmin(ReadOnlyAdmin):
         entries = formatting.hold_entries(lane)
         texts = [f"{entry.label} (since {to_the_minute(entry.since, 'unknown')})" for entry in entries]
         return ", ".join(texts) or "not held"
-
-    def _report(self, request: HttpRequest, done: str, count: int, others: int, reason: str) -> None:
-        text = f"{done}: {count:,} {model_ngettext(Lane._meta, count)}."
-        if others:
-            text += f" Skipped: {others:,} ({reason})."
-        self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
 
 
 def origin_page(request: HttpRequest, lane: Lane, default: str) -> str:

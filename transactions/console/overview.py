@@ -1,7 +1,5 @@
 """What the overview shows of lanes and transactions: problems by network, the card, and the step to the first one."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import timedelta

@@ -1,8 +1,7 @@
-"""Panels: the progress and attempts of a transaction, the nonces of a lane, and the lane of a relayer."""
-
-from __future__ import annotations
+"""Panels: the progress and attempts of a transaction, the nonces of a lane, the lane and the gas of a relayer."""
 
 from collections.abc import Sequence
+from datetime import UTC
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,17 +10,22 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
+from chain.networks import networks
+from chain.units import coins
+from relayer_service.amounts import decimal_text
 from relayer_service.console.dates import ago, ago_titled, exact
 from relayer_service.console.lists.changelists import counted
+from relayer_service.console.overview.charts import GREY, RANGES, Period, bars
 from relayer_service.console.overview.dashboard import label
 from relayer_service.console.panels import Panel, object_view
 from relayer_service.console.references import and_more, link
 from relayer_service.database.clock import database_now
-from relayer_service.extensions import is_enabled
 from relayers.models import Relayer
 from transactions.console import formatting
+from transactions.console.exports import paid
 from transactions.console.filters import RELAYER
 from transactions.console.lanes import lane_of
+from transactions.console.permissions import TransactionsPanel
 from transactions.console.top_ups import purpose
 from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
 from transactions.records.reasons import positions, status_reason
@@ -31,6 +35,10 @@ MAX_ATTEMPTS = 50
 MAX_IN_FLIGHT = 50
 ATTEMPT_HEADERS = ["No.", "Purpose", "Hash", "Gas price", "Gas limit", "Broadcasts", "Last outcome", "Accepted"]
 NONCE_HEADERS = ["Nonce", "Transaction", "Status", "Attempts", "Gas price", "Sent"]
+GAS_COLOUR = "var(--color-orange-400)"
+GAS_AXIS = {"beginAtZero": True, "ticks": {"color": GREY}}
+# Rows that are summed, so that the page of a busy relayer costs the same as any other.
+MAX_SUMMED = 10_000
 
 
 def transactions_url(relayer: Relayer | None, **query: str) -> str:
@@ -53,15 +61,14 @@ class Progress(Panel):
         return TemplateResponse(request, "admin/transactions/progress.html", self.context(request, row))
 
     def context(self, request: HttpRequest, row: Transaction) -> dict[str, Any]:
-        network = formatting.network_of(row.relayer, row.lane)
         attempt = row.attempt
         facts = {
             "Status": formatting.badge(row.status),
             "Relayer": link(row.relayer) if row.relayer else "deleted",
-            "Network": formatting.network_name(row.relayer, row.lane),
+            "Network": formatting.network_name(row),
             "Lane": lane_link(request, row.lane),
             "Nonce": "none yet" if row.nonce is None else str(row.nonce),
-            "Hash": formatting.explorer_link(network, "tx", attempt.hash) if attempt else "none yet",
+            "Hash": formatting.explorer_link(row, "tx", attempt.hash) if attempt else "none yet",
             **purpose(row),
         }
         # The template shows the acceptance, with who requested it.
@@ -96,12 +103,11 @@ class Attempts(Panel):
     def context(self, request: HttpRequest, row: Transaction) -> dict[str, Any]:
         attempts = row.attempts.defer("raw").order_by("-number")
         shown = list(attempts[:MAX_ATTEMPTS])
-        network = formatting.network_of(row.relayer, row.lane)
         rows = [
             [
                 str(attempt.number),
                 str(attempt.get_purpose_display()),
-                formatting.explorer_link(network, "tx", attempt.hash),
+                formatting.explorer_link(row, "tx", attempt.hash),
                 formatting.price(attempt),
                 f"{attempt.gas_limit:,}",
                 broadcasts(attempt),
@@ -189,13 +195,10 @@ def nonce_row(row: Transaction) -> list[str]:
     ]
 
 
-class RelayerLane(Panel):
+class RelayerLane(TransactionsPanel):
     """On a relayer's page: how many of its transactions are open, its nonces, and why its lane does not send."""
 
     template = "admin/transactions/relayer_lane.html"
-
-    def may_view(self, request: HttpRequest) -> bool:
-        return is_enabled("transactions") and bool(request.user.has_perm("transactions.view_transaction"))
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
         lane = lane_of(relayer)
@@ -216,3 +219,33 @@ class RelayerLane(Panel):
 
 def linked(number: int, url: str) -> str:
     return format_html('<a class="underline" href="{}">{}</a>', url, counted(number)) if number else "0"
+
+
+class RelayerGas(TransactionsPanel):
+    template = "admin/transactions/relayer_gas.html"
+
+    def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
+        return {"gas_panel": gas_chart(relayer)}
+
+
+def gas_chart(relayer: Relayer) -> dict[str, Any]:
+    """Return the chart of the last 30 days with their total; {} if nothing was paid."""
+    period, network = Period(RANGES["30d"]), networks().get(relayer.network)
+    newest = Transaction.objects.filter(relayer=relayer).order_by("-sequence")
+    rows = list(newest.values_list("finished_at", "gas_used", "effective_gas_price_text")[:MAX_SUMMED])
+    days = [0] * period.count
+    for finished_at, gas_used, price in rows:
+        fee = paid(gas_used, price)
+        if fee is not None and finished_at and finished_at >= period.start:
+            days[period.position(finished_at.astimezone(UTC))] += fee
+    if not any(days):
+        return {}
+    decimals, unit = (network.decimals, network.symbol) if network else (0, "wei")
+    # As text, which the chart parses: no number is rounded here.
+    amounts = [decimal_text(amount, decimals) for amount in days]
+    return {
+        "chart": period.chart([bars(f"Gas ({unit})", amounts, GAS_COLOUR)], y=GAS_AXIS),
+        "total": coins(sum(days), network),
+        "is_partial": len(rows) == MAX_SUMMED,
+        "summed": f"{MAX_SUMMED:,}",
+    }

@@ -1,6 +1,4 @@
-"""Automatic top-ups in the admin: on the page of a relayer, and on that of the transaction."""
-
-from __future__ import annotations
+"""Automatic top-ups in the admin: on the pages of relayers and transactions."""
 
 from datetime import datetime
 from typing import Any
@@ -13,11 +11,10 @@ from chain.networks import networks
 from chain.units import coins
 from relayer_service.console.dates import ago_titled, exact
 from relayer_service.console.overview.dashboard import label
-from relayer_service.console.panels import Panel
 from relayer_service.console.references import MAX_SHOWN, and_more, link
 from relayer_service.database.clock import database_now
-from relayer_service.extensions import is_enabled
 from relayers.models import Relayer
+from transactions.console.permissions import TransactionsPanel
 from transactions.models import TopUp, Transaction
 
 VARIANTS: dict[str, str] = {
@@ -30,13 +27,10 @@ VARIANTS: dict[str, str] = {
 FUNDED_COLUMNS = ["identifier", "name", "funding_relayer"]
 
 
-class RelayerFunding(Panel):
+class RelayerFunding(TransactionsPanel):
     """On a relayer's page: who funds it, its last top-up and when the next one is possible, and whom it funds."""
 
     template = "admin/transactions/relayer_funding.html"
-
-    def may_view(self, request: HttpRequest) -> bool:
-        return is_enabled("transactions") and bool(request.user.has_perm("transactions.view_transaction"))
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
         last = TopUp.objects.filter(relayer=relayer).select_related("transaction").order_by("-pk").first()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from chain.errors import ChainFault
 from chain.transactions import Draft, Prices
 from chain.units import coins
 from transactions import metrics
 from transactions.lanes.commits import Result
-from transactions.lanes.prices import monitoring, planning, pricing
+from transactions.lanes.prices import bumping, planning, pricing
+from transactions.lanes.prices.context import TurnContext
 from transactions.lanes.prices.planning import MissingFunds, Send, Wait
-from transactions.lanes.prices.readings import PENDING
 from transactions.lanes.work import LaneSnapshot
-from transactions.limits.budgets import GasBudget
 from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transaction
 from transactions.records import routing
 from transactions.settlement import chains
@@ -47,9 +45,9 @@ class Unsigned:
 class Drafting:
     """Drafts the attempts of a turn; rows that wait or are closed instead are added to its result."""
 
-    def __init__(self, work: LaneSnapshot, found: Mapping[str, Any], result: Result) -> None:
+    def __init__(self, work: LaneSnapshot, context: TurnContext, result: Result) -> None:
         self._work = work
-        self._found = found
+        self._context = context
         self._result = result
         self.missing: MissingFunds | None = None
         # Whether no further nonce can be assigned now.
@@ -58,7 +56,7 @@ class Drafting:
     def review(self, rows: Sequence[Transaction]) -> list[Unsigned]:
         """Return new attempts for rows in flight: no-ops for requested actions, and higher prices."""
         # Mined rows are settled by the watch.
-        unmined = [row for row in rows if row.nonce is not None and row.nonce >= self._found["count"]]
+        unmined = [row for row in rows if row.nonce is not None and row.nonce >= self._context.account.count]
         reviewed = [self._review(row, self._work.attempts[row.pk]) for row in unmined if self._work.attempts[row.pk]]
         return [each for each in reviewed if each is not None]
 
@@ -77,10 +75,7 @@ class Drafting:
             return replacement
         elif row.requested_action == Transaction.Action.SPEED_UP:
             return self._speed_up(row, attempts)
-        spendable = self._spendable(row, attempts[-1])
-        bump = monitoring.review_price(
-            work.network, work.relayer.policies, row, attempts, self._found, spendable, work.now, self._gas_budget(row)
-        )
+        bump = bumping.review_price(self._context, row, attempts, self._spendable(row, last))
         if self._gives_up(row, last, bump):
             return None
         if bump is not None:
@@ -91,7 +86,7 @@ class Drafting:
             self._result.reasons[row.pk] = row, ""
         return None
 
-    def _allowed(self, row: Transaction, bump: monitoring.Bump) -> Prices | None:
+    def _allowed(self, row: Transaction, bump: bumping.Bump) -> Prices | None:
         """Return the new price; if a ceiling does not allow it, that is the reason of the row."""
         if bump.prices is None:
             metrics.count(metrics.BUMPS_STOPPED, self._work.lane.chain_id, bump.ceiling)
@@ -104,28 +99,23 @@ class Drafting:
         if work.budget and (refusal := work.budget.price_refusal(row)):
             self._result.reasons[row.pk] = row, f"Its price is not raised. {refusal}"
             return None
-        spendable = self._spendable(row, attempts[-1])
-        bump = monitoring.requested_price(
-            work.network, work.relayer.policies, row, attempts, self._found, spendable, self._gas_budget(row)
-        )
+        bump = bumping.requested_price(self._context, row, attempts, self._spendable(row, attempts[-1]))
         prices = bump and self._allowed(row, bump)
         return self._bump(row, attempts, prices) if prices else None
 
     def _replace(self, row: Transaction, attempts: Sequence[Attempt]) -> Unsigned | None:
         """Return the new payload of a row, or None while it cannot be sent; nodes may still have the one before."""
         work, last = self._work, attempts[-1]
-        policies = work.relayer.policies
-        is_unreachable = routing.is_private(row, policies) and not work.has_private_nodes
+        is_unreachable = routing.is_private(row, work.relayer.policies) and not work.has_private_nodes
         if work.relayer.paused or is_unreachable:
             reason = "the relayer is paused" if work.relayer.paused else routing.NO_PRIVATE_NODES
             self._result.reasons[row.pk] = row, NOT_REPLACED.format(f"{reason}.")
             return None
-        bump = monitoring.requested_price(work.network, policies, row, attempts, self._found)
+        bump = bumping.requested_price(self._context, row, attempts)
         prices = bump and self._allowed(row, bump)
         if not prices:
             return None
-        account = self._account(work.cost_of_others(row))
-        planned = planning.plan_replacement(work.network, policies, row, prices, self._found, account, work.budget)
+        planned = planning.plan_replacement(self._context, row, prices, self._account(work.cost_of_others(row)))
         reason = planned if isinstance(planned, str) else self._refusal(row, planned)
         if isinstance(planned, str) or reason:
             self._result.reasons[row.pk] = row, NOT_REPLACED.format(reason)
@@ -136,14 +126,12 @@ class Drafting:
 
     def _spendable(self, row: Transaction, last: Attempt) -> int:
         """Return what another attempt of a row may cost more than its newest one."""
-        balance: int = self._found["balance"]
-        return balance - self._work.cost_of_others(row) - int(last.max_cost_text)
+        return self._context.account.balance - self._work.cost_of_others(row) - int(last.max_cost_text)
 
     def _account(self, in_flight_cost: int, room: int = 0) -> planning.Account:
         work = self._work
         return planning.Account(
-            address=work.lane.address,
-            balance=self._found["balance"],
+            balance=self._context.account.balance,
             in_flight_cost=in_flight_cost,
             room=room,
             has_unmined=bool(work.in_flight),
@@ -151,13 +139,13 @@ class Drafting:
             first_pending=work.first_pending,
         )
 
-    def _gives_up(self, row: Transaction, last: Attempt, bump: monitoring.Bump | None) -> bool:
+    def _gives_up(self, row: Transaction, last: Attempt, bump: bumping.Bump | None) -> bool:
         """Have a row expire that blocks the others and cannot be mined; return whether it is one."""
         work = self._work
         others_wait = len(work.in_flight) > 1 or bool(work.due)
         if row is not work.in_flight[0] or row.kind != Transaction.Kind.REQUEST:
             return False
-        reason = monitoring.blocking_reason(row, last, bump, others_wait, work.lane.head_since, work.now)
+        reason = bumping.blocking_reason(row, last, bump, others_wait, work.lane.head_since, work.now)
         if reason:
             _, why = self._result.reasons.pop(row.pk, (row, ""))
             self._result.actions.append((row, Transaction.Action.EXPIRE, f"{reason} {why}".rstrip()))
@@ -166,10 +154,10 @@ class Drafting:
     def _private_since(
         self, row: Transaction | None, purpose: Attempt.Purpose, attempts: Sequence[Attempt]
     ) -> int | None:
-        work, relayer, read = self._work, self._work.relayer, self._found.get(planning.BLOCK)
+        work, relayer, read = self._work, self._work.relayer, self._context.account.block
         highest = chains.plausible_head(work.lane.watch, work.network, work.now)
         # Too low a block would have private transactions go to public nodes too early, too high a one never.
-        believed = min(each for each in (read, highest) if each is not None) if isinstance(read, int) else 0
+        believed = min(each for each in (read, highest) if each is not None) if read is not None else 0
         block = max(believed, routing.head_block(work.lane) or 0)
         return routing.private_since(purpose, row, relayer.policies, attempts, block, relayer.private_fallback_blocks)
 
@@ -180,10 +168,10 @@ class Drafting:
         else:
             draft, purpose = self._draft(row, last.nonce, last.gas_limit, prices), Attempt.Purpose.BUMP
         cost, extra, price = pricing.cost_after(last, prices), 0, pricing.maximum(prices)
-        budget, gas_budget = self._work.budget, self._gas_budget(row)
+        budget, gas_budget = self._work.budget, self._context.gas_budget(row)
         if budget and gas_budget and last.purpose not in NOOPS:
             # Whatever the market is now: without a bump, a no-op would have to pay it.
-            gas = monitoring.noop_gas(self._work.network, self._found)
+            gas = self._context.noop_gas()
             extra = max(0, gas * pricing.bumped(price) - last.gas_limit * price)
             if budget.exceeds_gas(row, cost - draft.value + extra):
                 # Less was reserved for the attempt before than a no-op costs now.
@@ -199,14 +187,11 @@ class Drafting:
         budget, gas_cost = self._work.budget, planned.max_cost - row.value + planned.noop_extra
         return (budget.refusal(row) or budget.shortage(row, gas_cost)) if budget else ""
 
-    def _gas_budget(self, row: Transaction) -> GasBudget | None:
-        return self._work.budget.gas_budget(row) if self._work.budget else None
-
     def close_unused(self, nonces: Sequence[int]) -> list[Unsigned]:
         """Return no-ops for nonces that no row has; those of a seal as far as the balance covers them."""
         drafted = [self._noop(None, Attempt.Purpose.GAP, nonce, []) for nonce in nonces]
         noops, lane = [each for each in drafted if each is not None], self._work.lane
-        spendable = self._found["balance"] - self._work.in_flight_cost
+        spendable = self._context.account.balance - self._work.in_flight_cost
         for number, each in enumerate(noops):
             if spendable < each.max_cost and each.draft.nonce >= (lane.next_nonce or 0):
                 left = (lane.seal_below or 0) - each.draft.nonce
@@ -222,7 +207,7 @@ class Drafting:
     ) -> Unsigned | None:
         """Return a no-op, or None while its gas or price cannot be read: it is drafted in a later turn."""
         try:
-            gas, prices = monitoring.price_noop(self._work.network, self._work.relayer.policies, attempts, self._found)
+            gas, prices = bumping.price_noop(self._context, attempts)
         except ChainFault:
             return None
         since = self._private_since(row, purpose, attempts)
@@ -232,18 +217,15 @@ class Drafting:
         """Return attempts for pending rows with tentative nonces; rows that wait or are closed go to the result."""
         if not rows:
             return []
-        work, found = self._work, self._found
-        next_nonce, count = work.lane.next_nonce, found["count"]
+        work, found = self._work, self._context.account
+        next_nonce = work.lane.next_nonce
         assert next_nonce is not None
         # A count above means that the account is used elsewhere: the watch holds the lane.
-        pending = found[PENDING] if isinstance(found[PENDING], int) else 0
-        is_ours = count <= next_nonce and pending <= max(next_nonce, work.lane.accepted_below or 0)
-        room = max(0, work.window - (next_nonce - count)) if is_ours else 0
+        is_ours = found.count <= next_nonce and found.pending_count <= max(next_nonce, work.lane.accepted_below or 0)
+        room = max(0, work.window - (next_nonce - found.count)) if is_ours else 0
         account = self._account(work.in_flight_cost, room)
         unsigned: list[Unsigned] = []
-        policies = work.relayer.policies
-        decisions = planning.plan(work.network, policies, rows, found, account, work.budget)
-        for each in decisions:
+        for each in planning.plan(self._context, rows, account):
             if isinstance(each, Send):
                 draft = self._draft(each.row, next_nonce, each.gas_limit, each.prices)
                 since = self._private_since(each.row, Attempt.Purpose.SEND, [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transactions.lanes.drafting import is_expiring
-from transactions.lanes.prices.monitoring import is_review_due
+from transactions.lanes.prices.bumping import is_review_due
 from transactions.lanes.prices.planning import Closing, Wait
 from transactions.lanes.work import LaneSnapshot, load_attempts, load_budget
 from transactions.models import Transaction

@@ -6,7 +6,7 @@ interrupted anywhere leaves rows from which the next one continues.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -23,10 +23,8 @@ from transactions.lanes.broadcasting import Sent, broadcast
 from transactions.lanes.commits import LeaseLost, NewAttempt, Result, commit
 from transactions.lanes.drafting import Drafting, Unsigned
 from transactions.lanes.outcomes import write_broadcasts
-from transactions.lanes.prices import planning
+from transactions.lanes.prices.context import TurnContext, read_context
 from transactions.lanes.prices.costs import settled_costs
-from transactions.lanes.prices.readings import gather_with_account, genesis_reading
-from transactions.lanes.prices.simulation import noop_readings
 from transactions.lanes.signing import Signed, sign
 from transactions.lanes.threads import Threads
 from transactions.lanes.work import BATCH, LaneSnapshot, load
@@ -131,10 +129,10 @@ class Turn:
         if reviewed or unused or planned or work.lane.waiting or (work.relayer.health.system_disabled and work.due):
             is_limited = work.budget is not None and work.budget.is_limited
             needs_noop = bool(unused) or is_limited or any(row.is_ending for row in reviewed)
-            found = await self._read([*reviewed, *planned], needs_noop=needs_noop)
+            context = await self._read([*reviewed, *planned], needs_noop=needs_noop)
             step("read")
             await self._check_health()
-            drafting = Drafting(work, found, result)
+            drafting = Drafting(work, context, result)
             unsigned = [*drafting.review(reviewed), *drafting.close_unused(unused), *drafting.plan(planned)]
             step("planned")
             is_full = drafting.is_full
@@ -158,24 +156,23 @@ class Turn:
         has_pending = len(work.due) >= BATCH or len(work.due) > settled or work.next_due is not None
         return replace(next_turn, has_pending=has_pending)
 
-    async def _read(self, rows: Sequence[Transaction], *, needs_noop: bool) -> Mapping[str, Any]:
+    async def _read(self, rows: Sequence[Transaction], *, needs_noop: bool) -> TurnContext:
         """Read account, market and estimates in one batch; raise the fault of the account if it has one."""
         work = self._work
-        policies, address = work.relayer.policies, work.lane.address
-        readings = planning.readings(work.network, policies, rows, address)
-        if needs_noop:
-            readings |= noop_readings(work.network, address)
         known_genesis = work.lane.watch.genesis_hash if work.lane.watch else ""
-        if known_genesis and chains.can_be_replaced(work.network):
-            readings["genesis"] = genesis_reading()
-        sources = work.nodes, work.network, policies, address
-        found: dict[str, Any] = await self._node(gather_with_account, *sources, readings)
-        if isinstance(genesis := found.get("genesis"), str) and genesis not in {known_genesis, ""}:
+        needs = {
+            "needs_noop": needs_noop,
+            "needs_genesis": bool(known_genesis) and chains.can_be_replaced(work.network),
+        }
+        read = partial(read_context, work.sender, rows, work.now, work.budget, **needs)
+        context: TurnContext = await self._node(read)
+        if context.genesis not in {known_genesis, ""}:
             raise ChainReplaced
-        if (work.lane.next_nonce or 0) - found["count"] > len(work.in_flight):
+        count = context.account.count
+        if (work.lane.next_nonce or 0) - count > len(work.in_flight):
             # The node is behind: its balance is one from before rows were paid that are mined.
-            work.costs |= await self._threads.database(settled_costs, work.lane, found["count"])
-        return found
+            work.costs |= await self._threads.database(settled_costs, work.lane, count)
+        return context
 
     async def _sign(self, unsigned: Sequence[Unsigned]) -> tuple[list[NewAttempt], str]:
         """Return what was signed, and why the rest was not.

@@ -17,6 +17,7 @@ from relayer_service.database.compiled import compiled
 from relayers.models import Relayer
 from transactions.lanes import gate
 from transactions.lanes.prices.costs import in_flight_costs
+from transactions.lanes.prices.market import Sender
 from transactions.limits.budgets import Budget
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Transaction
 from transactions.records.networks import network_of
@@ -52,6 +53,10 @@ class LaneSnapshot:
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
     # What its rows may spend, of the rows that `load_budget` was called for.
     budget: Budget | None = None
+
+    @property
+    def sender(self) -> Sender:
+        return Sender(self.network, self.relayer.policies, self.lane.address, self.nodes)
 
     @property
     def assigns_nonces(self) -> bool:

@@ -1,7 +1,5 @@
 """What transactions of a lane may still spend: read when a turn is planned, and with locks when it is committed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -59,9 +57,12 @@ class Budget:
         self._sender, self._relayer = relayer.address if relayer is not None else None, relayer
         policies = {self._relayer_policy, former, *(row.token_spending_id for row in rows)} - {None}
         self.is_limited = bool(policies)
+        self._rules: dict[int, Rules] = {}
+        self._amounts: dict[int, dict[str, int]] = {}
+        self._charges: dict[tuple[int, Key], Charge] = {}
         if not self.is_limited:
             return
-        self._rules: dict[int, Rules] = read_rules(each for each in policies if each is not None)
+        self._rules = read_rules(each for each in policies if each is not None)
         self._amounts = {row.pk: rules.amounts(payload_of(row)) for row in rows}
         self._charges = {
             (charge.transaction_id, (charge.limit.policy_id, charge.limit.name)): charge
@@ -111,7 +112,7 @@ class Budget:
 
     def price_refusal(self, row: Transaction) -> str:
         """Return why a row cannot be sent at the prices that its client set, or ""."""
-        if not self.is_limited or self._relayer is None:
+        if self._relayer is None:
             return ""
         texts = {"gas_price": row.gas_price_text, "max_fee_per_gas": row.max_fee_text}
         texts["max_priority_fee_per_gas"] = row.max_priority_fee_text
@@ -121,8 +122,6 @@ class Budget:
 
     def shortage(self, row: Transaction, gas_cost: int) -> str:
         """Return which limit a row without a nonce has to wait for, or "" if it is within all of them."""
-        if not self.is_limited:
-            return ""
         for holder, limit, amount in self._wanted(row, gas_cost):
             verdict = self._verdict(row, holder, limit, amount)
             if not verdict.allowed:
@@ -132,8 +131,6 @@ class Budget:
 
     def gas_budget(self, row: Transaction) -> GasBudget | None:
         """Return how much more the gas of a row in flight may cost; None without a limit."""
-        if not self.is_limited:
-            return None
         found = [
             GasBudget(limit.maximum - self._counters.used(holder.key(limit)), f"the {holder.name}'s {limit_rule(GAS)}")
             for holder in self.holders(row)
@@ -144,8 +141,6 @@ class Budget:
 
     def exceeds_gas(self, row: Transaction, gas_cost: int) -> bool:
         """Return whether another attempt of a row in flight exceeds a limit of gas."""
-        if not self.is_limited:
-            return False
         return any(
             not self._verdict(row, holder, limit, max(gas_cost, self._reserved(row, holder.key(limit)))).allowed
             for holder in self.holders(row)
@@ -155,23 +150,17 @@ class Budget:
 
     def spend(self, row: Transaction, gas_cost: int) -> None:
         """Count a row that gets a nonce: its amounts, and its gas at the maximum."""
-        if not self.is_limited:
-            return
         for holder, limit, amount in self._wanted(row, gas_cost):
             self._set(row, holder.key(limit), amount)
 
     def spend_amounts(self, row: Transaction) -> None:
         """Count the amounts of a row in flight: the maximum of its payloads."""
-        if not self.is_limited:
-            return
         for holder, limit, amount in self._wanted(row):
             key = holder.key(limit)
             self._set(row, key, max(amount, self._reserved(row, key)))
 
     def spend_gas(self, row: Transaction, gas_cost: int) -> None:
         """Count the gas of another attempt of a row, of which one is executed: the maximum of all. Never refused."""
-        if not self.is_limited:
-            return
         for holder in self.holders(row):
             for limit in holder.limits:
                 key = holder.key(limit)
@@ -184,8 +173,6 @@ class Budget:
         Until one is mined, the maximum of both counts. A row without a nonce has only the new payload, and counts
         nothing for another token that requested the one before.
         """
-        if not self.is_limited:
-            return
         relayer_pk, payload = row.relayer_id or 0, replace(payload, sender=self._sender)
         holders = self.holders(row)
         for name, verdict in chain(refusals(holders, payload), gas_refusals(holders, row)):
@@ -226,11 +213,11 @@ class Budget:
     def _wanted(self, row: Transaction, gas_cost: int | None = None) -> list[tuple[Holder, Limit, int]]:
         """Return what a row counts on each limit.
 
-        A cost of 0 counts, too: over the limit of gas, not even a price of 0 gets a nonce, as a no-op may have to take
-        it later, and that is never refused.
+        A cost of 0 counts as well: over the limit of gas, not even a price of 0 gets a nonce, as a no-op may have to
+        take it later, and that is never refused.
         """
-        amounts = {**self._amounts[row.pk], **({} if gas_cost is None else {GAS: gas_cost})}
         found = [(holder, limit) for holder in self.holders(row) for limit in holder.limits]
+        amounts = {**self._amounts[row.pk], **({} if gas_cost is None else {GAS: gas_cost})} if found else {}
         return [(holder, limit, amounts[limit.name]) for holder, limit in found if limit.name in amounts]
 
     def _verdict(self, row: Transaction, holder: Holder, limit: Limit, amount: int) -> Verdict:

@@ -1,7 +1,5 @@
 """The rows of limits, locked while they are added to, and the charges that they are the sums of."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Who has rules, and what they say of a payload: the relayer, and the token that requested a transaction."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +17,7 @@ from transactions.records.networks import network_of
 
 RELAYER, TOKEN = "relayer", "token"
 GAS = "gas"
-# The rules of limits, by their names; those of tokens have the address of the contract.
+# The rules of limits by name; the name of a token's limit has the address of its contract.
 LIMIT_RULES = {"value": "max_value_per_day", GAS: "max_gas_cost_per_day"}
 LIMIT_WORDS = {"value": ("Value", " wei"), GAS: ("Gas cost of at most", " wei")}
 TOKEN_LIMIT_RULE = "tokens.max_amount_per_day"  # noqa: S105  # not a password
@@ -81,7 +79,7 @@ def limit_rule(name: str) -> str:
 def has_policies(row: Transaction) -> bool:
     """Return whether a row can have charges: without rules there is nothing to read.
 
-    One that was replaced can have those of the token that requested it before.
+    A replaced row can have charges of the token that requested it before.
     """
     if row.payload_version > 1:
         return True

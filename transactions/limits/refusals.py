@@ -3,8 +3,6 @@
 Of each rule, relayer and token, one of both in a minute: the entry counts the others, the next event has their count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,7 +12,7 @@ from notifications.emitting import emit
 from relayer_service.audit import actors
 from relayer_service.audit.recording import record_repeated
 from relayers.models import Relayer
-from relayers.states import event_data
+from relayers.pausing import event_data
 from transactions.events import TRANSACTION_REFUSED, RefusalData
 from transactions.limits.holders import SpendingRefused, selector
 

@@ -1,7 +1,5 @@
 """Accepting under spending rules: what a request counts on limits is reserved in the transaction that inserts it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
@@ -27,7 +25,7 @@ from transactions.models import Transaction
 OTHERS_GAS = "The gas of a transaction that another token requested; replace it, so that it counts on this limit."
 
 
-def check_rules(relayer: Relayer, holders: Sequence[Holder], row: Transaction) -> None:
+def check_spending_rules(relayer: Relayer, holders: Sequence[Holder], row: Transaction) -> None:
     """Raise `SpendingRefused` if the rules of a holder do not allow a request at all."""
     payload = payload_of(row, relayer.address)
     for name, verdict in chain(refusals(holders, payload), gas_refusals(holders, row)):

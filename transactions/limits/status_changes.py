@@ -1,12 +1,10 @@
 """What a transaction counts once its status changes: when it was mined, what it cost, and what was not executed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 
 from chain import limits
-from chain.fees.fee_models import KINDS
+from chain.fees.network_fees import KINDS
 from chain.networks import Network
 from relayer_service.database.updating import update_each
 from spending import rules
@@ -95,7 +93,7 @@ def minimum_gas_and_price(row: Transaction, attempt: Attempt, network: Network) 
     """
     model, gas = KINDS[network.kind], 0
     if model.has_ethereum_gas:
-        # The row gets a payload that was replaced in vain back once it is final.
+        # If a replacement came too late, the row gets its former payload back once it is final.
         is_other = attempt.purpose in NOOPS or is_superseded(row, attempt)
         gas = limits.TRANSFER_GAS if is_other else limits.minimum_gas(payload(network, {}, row), network)
     price = attempt.gas_price_text or attempt.max_priority_fee_text

@@ -1,9 +1,7 @@
-"""Amounts by hour, of which those of the last 24 hours count, and what is open. Pure functions.
+"""Amounts by hour: the last 24 hours count, and what is open. Pure functions.
 
 An hour counts until all of it is older than 24 hours, so that no period of 24 hours exceeds a limit.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,7 +11,7 @@ HOURS = 24
 # The hour of what is not final: as it may be mined at any time, it never gets old. The column's maximum.
 OPEN_HOUR = 2**31 - 1
 
-# Amounts as decimal text, by hour since 1970, which is text in JSON too.
+# Amounts as decimal text, by hour since 1970; JSON has only text as keys.
 Hours = Mapping[str, str]
 
 

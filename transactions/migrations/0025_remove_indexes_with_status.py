@@ -1,6 +1,6 @@
 """Remove the indexes with `status`, unless the last release needs them: without, it reads the table at every turn.
 
-A large table keeps them until the next release, or until they are dropped by hand (docs/operations.md).
+A large table keeps them until the next release, or until they are dropped by hand (CHANGELOG.md, "Upgrading").
 """
 
 from typing import Any

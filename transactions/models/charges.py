@@ -7,7 +7,7 @@ from transactions.models.transactions import Transaction
 
 
 class Charge(models.Model):
-    """What a transaction counts on a spending limit. The sum of each limit by hour is that of its charges."""
+    """What a transaction counts on a spending limit. A limit stores the sum of its charges by hour."""
 
     # Whoever writes a charge has inserted or locked both, so the database does not check them once more.
     transaction = models.ForeignKey(

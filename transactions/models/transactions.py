@@ -115,7 +115,7 @@ class Transaction(Resource):
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     status_reason = models.TextField(blank=True, help_text="Why it is in this status, and not further.")
-    # NULL, or that of an earlier reason, if a process of the last release wrote the reason.
+    # NULL, or the code of an earlier reason, if a process of the last release wrote the reason.
     reason_code = models.CharField(  # noqa: DJ001  # SQLite adds it without a new table, which would lose triggers
         max_length=16, choices=Reason, null=True, editable=False
     )
@@ -194,7 +194,7 @@ class Transaction(Resource):
         null=True, help_text="When the chain was found to contradict its final status."
     )
 
-    # Of a transaction found on the chain after commits may have been lost: it may be that of a lost request.
+    # Of a transaction found on the chain after commits may have been lost: its request may be lost.
     unclaimed_until = models.DateTimeField(null=True, help_text="Until when requests with its payload wait for staff.")
     claim_released = models.BooleanField(default=False, help_text="Staff decided that it is not a repeated request.")
 
@@ -305,7 +305,7 @@ class StatusChange(models.Model):
     to_status = models.CharField(max_length=16, choices=Status)
     at = models.DateTimeField()
     reason = models.TextField(blank=True)
-    # Without a constraint, as those of `Transaction`.
+    # Without a constraint, as in `Transaction`.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.DO_NOTHING, null=True, db_constraint=False, related_name="+", db_index=False
     )

@@ -1,13 +1,13 @@
-"""Lists of transactions, without their large columns: those of all rows are never in memory."""
+"""Lists of transactions without their large columns, which are never in memory for all rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from relayer_service.api.pagination import CursorPagination
-from relayer_service.api.representation import PageSerializer
+from relayer_service.api.resource_serializers import PageSerializer
 from relayers.models import Relayer
 from transactions.models import Transaction
 from transactions.records.reasons import positions, status_reason
@@ -23,8 +23,10 @@ CHUNK = 50
 class TransactionPagination(CursorPagination):
     columns = ("sequence",)
 
-    def fetch(self, rows: QuerySet[Any], view: Any) -> Iterable[Any]:
-        return fetch_large(rows)
+    def fetch(self, rows: QuerySet[Any], view: Any) -> Iterator[Transaction]:
+        """Yield rows that are read a few at a time; in a transaction, as a pooler may else switch the connection."""
+        with transaction.atomic(savepoint=False):
+            yield from rows.iterator(chunk_size=CHUNK)
 
     def position_of(self, row: Transaction) -> Sequence[Any]:
         return [row.sequence]
@@ -49,12 +51,6 @@ class TransactionPageSerializer(PageSerializer):
         if shown["data_size"] > MAX_LISTED_DATA:
             shown["data"] = None
         return drop_large(row), shown
-
-
-def fetch_large(rows: QuerySet[Any]) -> Iterator[Transaction]:
-    """Yield rows that are read a few at a time; in a transaction, as a pooler may else switch the connection."""
-    with transaction.atomic(savepoint=False):
-        yield from rows.iterator(chunk_size=CHUNK)
 
 
 def drop_large(row: Transaction) -> Transaction:

@@ -1,9 +1,10 @@
-"""The network of a relayer, also of one that the service does not define."""
+"""The network of a relayer, lane or transaction, also if the service does not define it."""
 
 from functools import lru_cache
 
-from chain.networks import Network, NetworkKind, networks
+from chain.networks import Network, NetworkKind, network_by_chain_id, networks
 from relayers.models import Relayer
+from transactions.models import Lane, Transaction
 
 # Little is known of such a network, so its blocks become final late, and it refuses nothing before a node does.
 UNKNOWN_CONFIRMATIONS = 12
@@ -15,6 +16,12 @@ def network_of(relayer: Relayer) -> Network:
     """Return the network of a relayer; a cautious one if only its chain ID and nodes are known."""
     known = networks().get(relayer.network)
     return known or _unknown_network(relayer.network, relayer.chain_id or 0)
+
+
+def known_network(row: Lane | Transaction) -> Network | None:
+    """Return the network of the relayer of a lane or transaction, or else the one with its chain ID."""
+    lane = row.lane if isinstance(row, Transaction) else row
+    return (networks().get(row.relayer.network) if row.relayer else None) or network_by_chain_id(lane.chain_id)
 
 
 @lru_cache(maxsize=1_000)

@@ -1,7 +1,5 @@
 """Rows as unsigned transactions, for simulations, charges by size and checks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -76,16 +74,11 @@ def unsigned(
     return Payload(
         kind=LEGACY if is_legacy else DYNAMIC_FEE,
         chain_id=network.chain_id,
-        sender=None,
         to=checksummed(to) if to else None,
-        nonce=0,
         value=value,
         data=data,
         gas=gas,
         prices=prices,
-        access_list=(),
-        blob_hashes=(),
-        authorizations=(),
         unsigned=prefix + rlp.encode(fields, infer_serializer=False),
     )
 

@@ -1,10 +1,8 @@
 """The queue of a lane: the transactions that wait for a nonce, and how many of them one requester can have.
 
-A requester is a family of tokens, or "" for staff and the service. While others wait too, it has at most half of the
+A requester is a family of tokens, or "" for staff and the service. While others wait, it has at most half of the
 queue. What it has beyond that, from when it was alone, takes no place of the others.
 """
-
-from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta

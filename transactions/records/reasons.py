@@ -1,7 +1,5 @@
 """`status_reason`: one sentence that answers why a transaction is not further, in REST, webhooks and the admin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -66,7 +64,7 @@ def positions(rows: Iterable[Transaction]) -> dict[int, Position]:
 
 
 def status_reason(row: Transaction, lane: Lane, position: Position | None = None) -> str:
-    """Return the row's own reason, or else that of its lane, or else its progress. No query if it has its relayer."""
+    """Return the reason of the row, or of its lane, or its progress. No query if the relayer is loaded."""
     if row.requested_action and row.status != Status.MINED:
         return _requested(row)
     if row.status == Status.PENDING:

@@ -74,8 +74,8 @@ def transaction_data(row: Transaction, status_reason: str, relayer_id: str, addr
         "signature": signature(attempt) if attempt and attempt.raw else None,
         "is_canceled": row.requested_action == Transaction.Action.CANCEL or row.status == Status.CANCELED,
         "created_at": timestamp(row.created_at),
-        "sent_at": _time(row.sent_at),
-        "confirmed_at": _time(row.finished_at) if row.status == Status.CONFIRMED else None,
+        "sent_at": optional_timestamp(row.sent_at),
+        "confirmed_at": optional_timestamp(row.finished_at) if row.status == Status.CONFIRMED else None,
         "valid_until": timestamp(row.valid_until),
         "block_number": row.block_number,
         "gas_used": row.gas_used,
@@ -85,13 +85,13 @@ def transaction_data(row: Transaction, status_reason: str, relayer_id: str, addr
 
 
 def executed_payload(row: Transaction) -> dict[str, Any]:
-    """Return the payload of a row, or that of the attempt in a block if the row was replaced in vain."""
+    """Return the payload of a row, or the mined payload if a replacement came too late."""
     mined = row.mined_attempt
     older = signed_payload(mined) if mined is not None and is_superseded(row, mined) else {}
     return older or {"to": row.to, "value_text": row.value_text, "data": row.data}
 
 
-def _time(moment: datetime | None) -> str | None:
+def optional_timestamp(moment: datetime | None) -> str | None:
     return timestamp(moment) if moment else None
 
 

@@ -4,8 +4,6 @@ Whether an attempt is private is decided when it is signed, and stored with it: 
 reveals nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any

@@ -1,7 +1,5 @@
 """What signed bytes execute: after a replacement, the attempts of a row have different payloads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from chain.transactions.decoding import decode

@@ -3,8 +3,6 @@
 `Changes.move` is the only writer of statuses, and refuses what is not in the table. docs/transactions.md shows it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -36,7 +34,7 @@ class Cause(StrEnum):
     CHAIN_REPLACED = "a development chain is started anew"
 
 
-class Guard(NamedTuple):
+class Condition(NamedTuple):
     text: str
     # Whether a row, as it is with the columns that are written, may change its status now.
     holds: Callable[[Transaction, datetime], bool]
@@ -52,26 +50,26 @@ def _mined(row: Transaction, kind: Transaction.Kind = Kind.REQUEST) -> str:
     return attempt.purpose if attempt else ""
 
 
-IN_TIME = Guard(
+IN_TIME = Condition(
     "`valid_until` has not passed",
     lambda row, now: _is_at_nonce(row, row.last_attempt) and (row.kind != Kind.REQUEST or row.valid_until > now),
 )
-TOO_LATE = Guard(
+TOO_LATE = Condition(
     "it has no nonce, and `valid_until` has passed or its expiry is recorded",
     lambda row, now: row.nonce is None and (row.valid_until <= now or row.requested_action == Action.EXPIRE),
 )
-NO_NONCE = Guard("it has no nonce", lambda row, now: row.nonce is None)
-NEWEST_AT_NONCE = Guard("its newest attempt has its nonce", lambda row, now: _is_at_nonce(row, row.last_attempt))
-MINED_AT_NONCE = Guard("mined at its nonce", lambda row, now: _is_at_nonce(row, row.mined_attempt))
-SUCCEEDED = Guard("mined at its nonce", lambda row, now: _mined(row) not in {"", *NOOPS} and row.succeeded is True)
-REVERTED = Guard("mined at its nonce", lambda row, now: _mined(row) not in {"", *NOOPS} and row.succeeded is False)
-NOOP = Guard("mined at its nonce", lambda row, now: _mined(row) in NOOPS)
-KEPT = Guard("it keeps its nonce", lambda row, now: row.nonce is not None and row.mined_attempt is None)
-QUEUED = Guard("a request, which loses its nonce", lambda row, now: row.kind == Kind.REQUEST and row.nonce is None)
-GAP_LOST = Guard("no request; it loses its nonce", lambda row, now: row.kind == Kind.GAP and row.nonce is None)
-GAP = Guard("no request; mined at its nonce", lambda row, now: _mined(row, Kind.GAP) != "")
-EXTERNAL = Guard("no request; mined at its nonce", lambda row, now: _mined(row, Kind.EXTERNAL) != "")
-SIGNED = Guard("it was signed for the former chain", lambda row, now: row.last_attempt is not None)
+NO_NONCE = Condition("it has no nonce", lambda row, now: row.nonce is None)
+NEWEST_AT_NONCE = Condition("its newest attempt has its nonce", lambda row, now: _is_at_nonce(row, row.last_attempt))
+MINED_AT_NONCE = Condition("mined at its nonce", lambda row, now: _is_at_nonce(row, row.mined_attempt))
+SUCCEEDED = Condition("mined at its nonce", lambda row, now: _mined(row) not in {"", *NOOPS} and row.succeeded is True)
+REVERTED = Condition("mined at its nonce", lambda row, now: _mined(row) not in {"", *NOOPS} and row.succeeded is False)
+NOOP = Condition("mined at its nonce", lambda row, now: _mined(row) in NOOPS)
+KEPT = Condition("it keeps its nonce", lambda row, now: row.nonce is not None and row.mined_attempt is None)
+QUEUED = Condition("a request, which loses its nonce", lambda row, now: row.kind == Kind.REQUEST and row.nonce is None)
+GAP_LOST = Condition("no request; it loses its nonce", lambda row, now: row.kind == Kind.GAP and row.nonce is None)
+GAP = Condition("no request; mined at its nonce", lambda row, now: _mined(row, Kind.GAP) != "")
+EXTERNAL = Condition("no request; mined at its nonce", lambda row, now: _mined(row, Kind.EXTERNAL) != "")
+SIGNED = Condition("it was signed for the former chain", lambda row, now: row.last_attempt is not None)
 
 
 class Transition(NamedTuple):
@@ -80,7 +78,7 @@ class Transition(NamedTuple):
     actions: tuple[str, ...]
     cause: Cause
     to: Status
-    guard: Guard
+    condition: Condition
     writer: str
 
 
@@ -114,7 +112,7 @@ _TABLE = {(status, action, one.cause): one for one in TRANSITIONS for status in 
 
 
 class InvalidTransition(Exception):
-    """A status change that is not in the table, or whose guard does not hold: a mistake of the caller."""
+    """A status change that is not in the table, or whose condition does not hold: a mistake of the caller."""
 
 
 class _After:
@@ -130,6 +128,6 @@ class _After:
 def target(row: Transaction, cause: Cause, columns: Mapping[str, Any], now: datetime) -> Status:
     """Return the status that a cause moves a row to, with the columns that are written; raise `InvalidTransition`."""
     found = _TABLE.get((Status(row.status), row.requested_action, cause))
-    if found is None or not found.guard.holds(cast("Transaction", _After(row, columns)), now):
+    if found is None or not found.condition.holds(cast("Transaction", _After(row, columns)), now):
         raise InvalidTransition(f"{row.identifier} is {row.status} ({row.requested_action}), and {cause}")
     return found.to

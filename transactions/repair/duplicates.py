@@ -1,7 +1,5 @@
 """Decisions of staff about requests that may be repetitions of what was executed before commits were lost."""
 
-from __future__ import annotations
-
 from django.db import transaction
 
 from relayer_service.background.tasks import push

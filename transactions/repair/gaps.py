@@ -1,9 +1,7 @@
-"""Filling a hole on behalf of staff: the lane closes an unused nonce in its next turn, instead of a few blocks later.
+"""Filling a gap on behalf of staff: the lane closes the unused nonce in its next turn, instead of a few blocks later.
 
 Only the wait is skipped. Whether the nonce is closed is decided by the lane, as always (`holds.noops_due`).
 """
-
-from __future__ import annotations
 
 from django.db import transaction
 

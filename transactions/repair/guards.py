@@ -7,12 +7,13 @@ from django.db import connection
 from django.db.models import Count
 
 from relayer_service.background.tasks import push
-from relayer_service.database.clock import DatabaseNow, timestamp
+from relayer_service.database.clock import DatabaseNow
 from relayer_service.database.prefixes import starts_with
 from relayer_service.storage.newest import newest_with
 from relayers.guards import GUARDED_COLUMNS, Guard
 from transactions.lanes.wake import wake_lane
 from transactions.models import IS_IN_STATUS, IS_OPEN, Lane, Status, TopUp, Transaction
+from transactions.records.representation import optional_timestamp
 
 NODE_COLUMNS = {"custom_rpc_urls", "network", "chain_id"}
 # A turn of a lane that has read other values of these commits nothing.
@@ -41,7 +42,7 @@ class LaneGuard(Guard):
 
     def note_change(self, relayers: Collection[int], columns: Collection[str]) -> None:
         if "funding_relayer" in columns:
-            # The next sweep decides anew.
+            # The next sweep decides again.
             unresolved = TopUp.objects.filter(relayer__in=relayers)
             unresolved.filter(state=TopUp.State.BLOCKED).delete()
             unresolved.filter(due_at__isnull=False).update(due_at=None)
@@ -73,9 +74,7 @@ class LaneGuard(Guard):
         unmined = Transaction.objects.filter(IS_OPEN, lane=lane).exclude(status=Status.MINED)
         found: dict[str, Any] = {
             "pending_transactions_count": unmined.count(),
-            "last_confirmed_transaction_timestamp": (
-                timestamp(confirmed.finished_at) if confirmed and confirmed.finished_at else None
-            ),
+            "last_confirmed_transaction_timestamp": optional_timestamp(confirmed and confirmed.finished_at),
         }
         return found if lane.next_nonce is None else {**found, "nonce": str(lane.next_nonce)}
 

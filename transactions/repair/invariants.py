@@ -3,14 +3,12 @@
 The rows of a lane, its newest attempts and the chain must agree whatever was killed, lost or restored in between.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, Self
 
 from django.db.models import QuerySet
 from eth_utils.crypto import keccak
@@ -48,7 +46,7 @@ class CheckedLane:
     start: int
 
     @classmethod
-    def read(cls, lane: Lane, limit: int = CHECKED_NONCES) -> CheckedLane:
+    def read(cls, lane: Lane, limit: int = CHECKED_NONCES) -> Self:
         has_open = Transaction.objects.filter(IS_OPEN, lane=lane).exists()
         start = max(lane.first_nonce or 0, (lane.next_nonce or 0) - limit)
         return cls(lane, not has_open and not lane.is_held, start)
@@ -239,7 +237,7 @@ def chain_violations(checked: CheckedLane, count: int) -> list[str]:
     """Compare a lane with the chain's count, read after the lane; raise `NodesUnreachable` if no node answers."""
     lane = Lane.objects.get(pk=checked.lane.pk)
     if lane.epoch != checked.lane.epoch:
-        # The chain was replaced meanwhile: the next check compares the new epoch.
+        # The chain was replaced after the lane was read: the next check compares the new epoch.
         return []
     found = []
     if count > (lane.next_nonce or 0):
@@ -262,7 +260,7 @@ def chain_violations(checked: CheckedLane, count: int) -> list[str]:
 
 
 def lane_nodes(lane: Lane) -> list[Node]:
-    """Return the nodes of the lane's relayer, or else those of a network with its chain ID."""
+    """Return the nodes of the lane's relayer, or else of a network with its chain ID."""
     if lane.relayer is not None:
         return lane.relayer.node_urls()
     known = (network for network in networks().values() if network.chain_id == lane.chain_id)

@@ -1,4 +1,4 @@
-"""The lanes that a command works on: all of them, or those of the relayers that are named."""
+"""The lanes that a command works on: all lanes, or the lanes of the named relayers."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,11 @@ from transactions.models import Lane
 
 def add_relayer_option(parser: CommandParser) -> None:
     parser.add_argument(
-        "--relayer", action="append", default=[], metavar="ID", help="only its lane; can be repeated (default: all)"
+        "--relayer",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="only this relayer; can be repeated",
     )
 
 

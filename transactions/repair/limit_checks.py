@@ -1,7 +1,5 @@
 """The invariants of spending limits: each is the sum of its charges, and what is final is not open."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

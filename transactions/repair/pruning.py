@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import PROTECT, F, Q, QuerySet
 
 from relayer_service.database.clock import database_now
@@ -20,6 +20,9 @@ BATCH_SIZE = 500
 LOCKED_SECONDS = 0.02
 # Between batches, for writers that wait for the lane.
 PAUSE_SECONDS = 0.01
+# How long to wait for a lane, and how often in succession: less than it takes PostgreSQL to notice a deadlock.
+LOCK_TIMEOUT_MS = 100
+MAX_FAILURES = 5
 
 
 def prune() -> None:
@@ -40,11 +43,19 @@ def prune() -> None:
 
 def _delete_batches(rows: QuerySet[Transaction], order: str) -> None:
     """Delete rows, which are read without locks: a final row stays final."""
-    size, rest = max(1, BATCH_SIZE // 50), rows
+    size, rest, failures = max(1, BATCH_SIZE // 50), rows, 0
     while batch := list(rest.order_by(order).only("lane", "epoch", "nonce", "finished_at")[:size]):
-        for lane in sorted({row.lane_id for row in batch}):
-            seconds = _delete(lane, [row for row in batch if row.lane_id == lane])
-            size = max(1, min(BATCH_SIZE, int(size * min(2, LOCKED_SECONDS / seconds))))
+        try:
+            for lane in sorted({row.lane_id for row in batch}):
+                seconds = _delete(lane, [row for row in batch if row.lane_id == lane])
+                size, failures = max(1, min(BATCH_SIZE, int(size * min(2, LOCKED_SECONDS / seconds)))), 0
+        except OperationalError:
+            # The lane is in use.
+            failures += 1
+            if failures == MAX_FAILURES:
+                raise
+            time.sleep(failures)
+            continue
         # Not past what was deleted, which stays in the index until it is vacuumed.
         rest = rows.filter(**{f"{order}__gte": getattr(batch[-1], order)})
         time.sleep(PAUSE_SECONDS)
@@ -62,16 +73,31 @@ def _first_kept(lane: Lane, oldest: datetime) -> int:
 
 
 def _delete(lane: int, rows: Sequence[Transaction]) -> float:
-    """Delete rows of a lane in order, and return for how many seconds the lane was locked."""
+    """Delete rows of a lane in order, and return for how many seconds the lane was locked.
+
+    It is locked last, as nothing else writes these rows, and does not wait for the disk: what a crash brings back is
+    deleted again. Others lock it first: whoever waits for one of these rows meanwhile has it before the timeout.
+    """
+    started, last = time.monotonic(), rows[-1]
     with transaction.atomic():
-        locked = Lane.objects.select_for_update(no_key=True).get(pk=lane)
-        started = time.monotonic()
+        _execute("SET LOCAL synchronous_commit = off")
+        _execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
         Transaction.objects.filter(pk__in=[row.pk for row in rows]).only("pk").delete()
-        nonces = [row.nonce for row in rows if row.nonce is not None and row.epoch == locked.epoch]
-        if nonces:
+        # Now, and not at the commit.
+        _execute("SET CONSTRAINTS ALL IMMEDIATE")
+        locked = Lane.objects.select_for_update(no_key=True).get(pk=lane)
+        # SQLite is locked from the beginning.
+        started = time.monotonic() if connection.vendor == "postgresql" else started
+        if last.nonce is not None and last.epoch == locked.epoch and last.nonce >= (locked.first_nonce or 0):
             # So that a missing row above it is a violation, and below it is not.
-            Lane.objects.filter(pk=lane).update(first_nonce=nonces[-1] + 1)
+            Lane.objects.filter(pk=lane).update(first_nonce=last.nonce + 1)
     return max(time.monotonic() - started, 0.001)
+
+
+def _execute(statement: str) -> None:
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
 
 
 def prune_policies() -> None:
@@ -82,7 +108,7 @@ def prune_policies() -> None:
         while keys := list(old.values_list("pk", flat=True)[:BATCH_SIZE]):
             Charge.objects.filter(pk__in=keys).delete()
             time.sleep(PAUSE_SECONDS)
-        # A request that counts on it meanwhile keeps it.
+        # A concurrent request that counts on it keeps it.
         with suppress(IntegrityError):
             _delete_policy(policy, hour)
 

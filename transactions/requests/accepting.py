@@ -2,10 +2,8 @@
 
 The lane is locked first, and the relayer is read afterwards: whoever changes the account of a relayer, or deletes it,
 locks the lane against this. Only a relayer's first transaction locks the relayer itself. On PostgreSQL, what is read
-without a lock is tried first (`optimistic.py`), which is faster and rarely in vain.
+without a lock is tried first (`unlocked_accept.py`), which is faster and rarely fails.
 """
-
-from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Mapping
@@ -35,13 +33,13 @@ from transactions.lanes.wake import wake_lane
 from transactions.limits import refusals
 from transactions.limits.counters import Counters, NewCharges
 from transactions.limits.holders import Holder, SpendingRefused, ceiling_faults, read_holders
-from transactions.limits.reserving import charge, check_rules, counted_limits, reserve
+from transactions.limits.reserving import charge, check_spending_rules, counted_limits, reserve
 from transactions.models import Lane, Status, StatusChange, Transaction, amount_text
 from transactions.records import queues
 from transactions.records.crash_points import step
 from transactions.records.networks import network_of
 from transactions.records.routing import NO_PRIVATE_NODES
-from transactions.requests import optimistic, quotas, rules
+from transactions.requests import policy_checks, quotas, unlocked_accept
 from transactions.requests.lane_locks import QueuedLane, claim_lane, lock_lane_and_read_relayer
 from transactions.requests.relayer_lookup import read_relayer
 
@@ -52,7 +50,7 @@ NO_CHAIN = "Relayer has no chain ID: its network is unknown"
 
 @dataclass(frozen=True)
 class Request:
-    """A request of valid shape. `digest` is that of its body, and compared if there is a key."""
+    """A request of valid shape. `digest` is the digest of its body, compared if there is a key."""
 
     relayer_id: str
     values: Mapping[str, Any]
@@ -80,32 +78,32 @@ class Accepted:
 
 
 def accept(request: Request, *, reports_refusals: bool = True) -> Accepted:
-    """Insert the row of a request, or return that of an earlier request with the same key.
+    """Insert the row of a request, or return the row of an earlier request with the same key.
 
     A refusal by a spending rule is recorded and announced, unless the caller does that.
     """
     try:
         quotas.use(request.requester, request.values.get("data", b""))
         with refusals.recorded() if reports_refusals else nullcontext():
-            return _accept_unlocked(request) or _accept_locked(request)
+            return _accept_without_lock(request) or _accept_with_lock(request)
     except (IntegrityError, TooManyRequests):
         # A request with the same key was first: one that is concurrent, or took the last place of a limit.
-        earlier = _earlier(request, read_relayer(request.relayer_id)[0])
+        earlier = _find_earlier(request, read_relayer(request.relayer_id)[0])
         if earlier is None:
             raise
         return earlier
 
 
-def _accept_unlocked(request: Request) -> Accepted | None:
+def _accept_without_lock(request: Request) -> Accepted | None:
     """Accept with two statements of PostgreSQL; return None if the lane is to be locked first."""
     if connection.vendor != "postgresql" or has_nul(request.relayer_id):
         return None
-    seen = optimistic.read(request.relayer_id, request.token_id, request.requester)
+    seen = unlocked_accept.read(request.relayer_id, request.token_id, request.requester)
     request = _with_policy(request, seen.token_spending)
-    if earlier := _earlier(request, seen.relayer, seen.lane):
+    if earlier := _find_earlier(request, seen.relayer, seen.lane):
         return earlier
     _check_state(seen.relayer)
-    if seen.lane is None or not _is_lane_of(seen.lane.lane, seen.relayer):
+    if seen.lane is None or not _has_account_of(seen.lane.lane, seen.relayer):
         return None
     if seen.lane.queue.is_close():
         return None
@@ -117,31 +115,31 @@ def _accept_unlocked(request: Request) -> Accepted | None:
     # Alone it is a transaction of its own. Within another one, a failure leaves no locks.
     with transaction.atomic() if connection.in_atomic_block else nullcontext():
         if _insert(row, charges, seen.condition(charges)):
-            return _accepted(row, seen.lane)
+            return _announce_acceptance(row, seen.lane)
         if connection.in_atomic_block:
             transaction.set_rollback(True)
     return None
 
 
-def _accept_locked(request: Request) -> Accepted:
+def _accept_with_lock(request: Request) -> Accepted:
     with transaction.atomic():
         locked, relayer, policy = lock_lane_and_read_relayer(request.relayer_id, request.token_id, request.requester)
         request = _with_policy(request, policy)
-        if earlier := _earlier(request, relayer, locked):
+        if earlier := _find_earlier(request, relayer, locked):
             return earlier
         _check_state(relayer)
-        if locked and _is_lane_of(locked.lane, relayer):
-            return _accept_on(locked, relayer, request)
+        if locked and _has_account_of(locked.lane, relayer):
+            return _insert_request(locked, relayer, request)
         # PostgreSQL may hold a lock on a lane that no longer matched, which whoever locks the relayer next waits for.
         transaction.set_rollback(True)
     with transaction.atomic():
         rows = Relayer.objects.select_related("signer").select_for_update(of=("self",), no_key=True)
         relayer = find_relayer(request.relayer_id, rows)
         _check_state(relayer)
-        return _accept_on(claim_lane(relayer, *account(relayer), request.requester), relayer, request)
+        return _insert_request(claim_lane(relayer, *account(relayer), request.requester), relayer, request)
 
 
-def _accept_on(locked: QueuedLane, relayer: Relayer, request: Request) -> Accepted:
+def _insert_request(locked: QueuedLane, relayer: Relayer, request: Request) -> Accepted:
     if locked.queue.is_close():
         locked = locked._replace(queue=queues.count(locked.lane, request.requester, lock=True))
     row, holders = _checked_row(request, relayer, locked)
@@ -149,42 +147,42 @@ def _accept_on(locked: QueuedLane, relayer: Relayer, request: Request) -> Accept
         charges = reserve(holders, row, locked.now)
     except SpendingRefused:
         # What the limit has no room for may be a concurrent request with the same key.
-        if earlier := _earlier(request, relayer, locked):
+        if earlier := _find_earlier(request, relayer, locked):
             return earlier
         raise
     _insert(row, charges)
-    return _accepted(row, locked)
+    return _announce_acceptance(row, locked)
 
 
 def _with_policy(request: Request, policy: int | None) -> Request:
-    """Return a request under the token's spending policy. A token that was deleted meanwhile keeps its rules."""
+    """Return a request under the token's spending policy. The rules of a deleted token still apply."""
     return replace(request, token_spending=policy or request.token_spending)
 
 
-def _is_lane_of(lane: Lane, relayer: Relayer) -> bool:
+def _has_account_of(lane: Lane, relayer: Relayer) -> bool:
     return (lane.chain_id, lane.address) == account(relayer)
 
 
-def _checked_row(request: Request, relayer: Relayer, queue: QueuedLane) -> tuple[Transaction, list[Holder]]:
+def _checked_row(request: Request, relayer: Relayer, target: QueuedLane) -> tuple[Transaction, list[Holder]]:
     """Return the row of a request that the relayer can send, and who has rules for it; it is not saved."""
     holders = read_holders(relayer, request.token_spending)
-    check_request(request.values, relayer, queue.now, holders)
-    row = _requested_row(request, relayer, queue.lane, queue.now)
-    check_rules(relayer, holders, row)
-    if refusal := queue.queue.refusal():
-        of = {"requester": request.requester} if queue.queue.share_used else {}
-        wait = queues.retry_after(queue.lane, queue.now, network_of(relayer).block_seconds, **of)
+    check_request(request.values, relayer, target.now, holders)
+    row = _request_row(request, relayer, target.lane, target.now)
+    check_spending_rules(relayer, holders, row)
+    if refusal := target.queue.refusal():
+        of = {"requester": request.requester} if target.queue.share_used else {}
+        wait = queues.retry_after(target.lane, target.now, network_of(relayer).block_seconds, **of)
         raise TooManyRequests(refusal, wait)
     return row, holders
 
 
-def _accepted(row: Transaction, queue: QueuedLane) -> Accepted:
+def _announce_acceptance(row: Transaction, target: QueuedLane) -> Accepted:
     step("accepted")
-    transaction.on_commit(lambda: metrics.count(metrics.ACCEPTED, queue.lane.chain_id), robust=True)
+    transaction.on_commit(lambda: metrics.count(metrics.ACCEPTED, target.lane.chain_id), robust=True)
     log_change(row, "", "it is accepted")
     transaction.on_commit(lambda: step("accept_committed"))
-    push(wake_lane, queue.lane.pk)
-    return Accepted(row, queue.lane.generation, queue.queue.queued)
+    push(wake_lane, target.lane.pk)
+    return Accepted(row, target.lane.generation, target.queue.queued)
 
 
 def account(relayer: Relayer) -> tuple[int, str]:
@@ -223,9 +221,11 @@ def check_request(
         raise ValidationError(found, ErrorCode.NOT_ALLOWED)
 
 
-def find_faults(values: Mapping[str, Any], relayer: Relayer, now: datetime, holders: Iterable[Holder]) -> rules.Faults:
+def find_faults(
+    values: Mapping[str, Any], relayer: Relayer, now: datetime, holders: Iterable[Holder]
+) -> policy_checks.Faults:
     """Return why the policies, the network, the signer and explicit prices do not allow a request, by field."""
-    found = rules.faults(values, relayer.policies, network_of(relayer), now)
+    found = policy_checks.faults(values, relayer.policies, network_of(relayer), now)
     found |= ceiling_faults(values, relayer, holders)
     if relayer.policies.get("private_transactions") and not relayer.has_private_nodes:
         found.setdefault("non_field_errors", []).append(NO_PRIVATE_NODES)
@@ -234,7 +234,7 @@ def find_faults(values: Mapping[str, Any], relayer: Relayer, now: datetime, hold
     return found
 
 
-def _requested_row(request: Request, relayer: Relayer, lane: Lane, now: datetime) -> Transaction:
+def _request_row(request: Request, relayer: Relayer, lane: Lane, now: datetime) -> Transaction:
     row = new_row(request.values, relayer, lane, now)
     row.requested_by, row.token_spending_id = request.requested_by[:255], request.token_spending
     row.requester = request.requester
@@ -270,7 +270,7 @@ def payload_columns(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def price_columns(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a request pays, as columns of its row: explicit prices or a speed."""
-    pricing = rules.pricing_of(values)
+    pricing = policy_checks.pricing_of(values)
     is_by_speed = pricing == Transaction.Pricing.SPEED
     return {
         "pricing": pricing,
@@ -303,7 +303,7 @@ def _insert(row: Transaction, charges: NewCharges | None, condition: SqlFragment
     return True
 
 
-def _earlier(request: Request, relayer: Relayer, queue: QueuedLane | None = None) -> Accepted | None:
+def _find_earlier(request: Request, relayer: Relayer, target: QueuedLane | None = None) -> Accepted | None:
     """Return the row of an earlier request with the same key; raise `Conflict` if its body was different.
 
     The key belongs to the relayer and to its account, whichever token sends: neither a rotated token nor a relayer
@@ -313,7 +313,7 @@ def _earlier(request: Request, relayer: Relayer, queue: QueuedLane | None = None
     if request.key is None:
         return None
     rows = Transaction.objects.select_related("lane__watch", "last_attempt", "mined_attempt")
-    is_own = Q(relayer=relayer) | has_account(relayer, queue.lane if queue else None)
+    is_own = Q(relayer=relayer) | has_account(relayer, target.lane if target else None)
     found = list(rows.filter(is_own, idempotency_key=request.key).order_by())
     if not found:
         return None
@@ -321,14 +321,14 @@ def _earlier(request: Request, relayer: Relayer, queue: QueuedLane | None = None
     if not hmac.compare_digest(row.request_digest, request.digest):
         raise Conflict(OTHER_BODY, ErrorCode.IDEMPOTENCY_KEY_REUSED)
     row.relayer = relayer
-    return Accepted(row, (queue.lane if queue else row.lane).generation, None)
+    return Accepted(row, (target.lane if target else row.lane).generation, None)
 
 
 def has_account(relayer: Relayer, lane: Lane | None = None) -> Q:
     """Return the condition of transactions from the account of a relayer, whose lane may not be its own yet."""
     if not relayer.address or relayer.expected_chain_id is None:
         return Q(pk__in=[])
-    if lane is not None and _is_lane_of(lane, relayer):
+    if lane is not None and _has_account_of(lane, relayer):
         return Q(lane=lane.pk)
     chain_id, address = account(relayer)
     # One value, for which PostgreSQL uses the index.

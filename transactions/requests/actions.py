@@ -1,10 +1,8 @@
 """What clients and staff can request of a transaction: cancel it, replace it, raise its price, broadcast it again.
 
 A request is recorded on the row, and the lane carries it out: nothing is signed here. The lane is locked before the
-row, as the engine does, so whether it is held cannot change meanwhile.
+row, as the engine does, so that it cannot be held or released before the commit.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,7 +74,7 @@ def replace(
 ) -> Transaction:
     """Request that a transaction is replaced by another payload with the same nonce.
 
-    `values` are those of a request to send, of valid shape. The request that is already recorded changes nothing. The
+    `values` have the valid shape of a request to send. The request that is already recorded changes nothing. The
     spending rules are those of the relayer and of the token that replaces it, not of the one that requested it.
     """
     with refusals.recorded(), transaction.atomic():
@@ -85,7 +83,7 @@ def replace(
         if _is_repeated(row, values):
             return row
         if not holds.allows_closing(row.lane):
-            # The payload before may be that of a transaction on the chain whose commit was lost.
+            # Its payload may be on the chain, in a transaction whose commit was lost.
             raise Refused(HELD)
         if row.nonce is None and (doubt := adoption.unclaimed_matches([row]).get(row.pk)):
             raise Refused(doubt)
@@ -107,7 +105,7 @@ def replace(
 def speed_up(
     row_id: int, price: Mapping[str, Any], *, by: str, reason: str = "", token_spending: int | None = None
 ) -> Transaction:
-    """Request a higher price: that of a speed, explicit prices, or one step up if `price` is empty.
+    """Request a higher price: by speed, explicit prices, or one step up if `price` is empty.
 
     One step up is the next speed, and at least the minimum that replaces the newest attempt; explicit prices rise by
     that minimum. While a request with an empty `price` is recorded, another one changes nothing. The gas counts on the
@@ -220,7 +218,7 @@ def _request(
         needed = action if action == Action.CANCEL else ""
         columns = {**columns, "due_at": changes.now, "tries": 0}
     elif action == Action.SPEED_UP and row.requested_action == Action.REPLACE:
-        # The replacement is signed with the new price, and remains that of its requester.
+        # The replacement is signed with the new price, and keeps its requester.
         needed = Action.REPLACE
         columns = {**columns, "action_actor": row.action_actor, "action_note": row.action_note}
     why = CANCEL_REQUESTED if action == Action.CANCEL else ""

@@ -3,8 +3,6 @@
 Nothing is accepted, locked or counted: another request can use what is left of a limit before the next one is sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +16,7 @@ from relayer_service.api.exceptions import Conflict, Forbidden
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.database.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
-from relayers.models import Relayer, find_relayer
+from relayers.models import Relayer
 from spending import rules as spending_rules
 from transactions.lanes.prices.costs import in_flight_costs, settled_costs
 from transactions.limits.counters import Counters
@@ -120,15 +118,10 @@ def _text(amount: int | None) -> str | None:
     return None if amount is None else str(amount)
 
 
-def dry_run(relayer_id: str, values: Mapping[str, Any], token_spending: int | None, requester: str) -> DryRun:
-    """Return what would happen to a request of valid shape; raise `NotFound` if there is no such relayer."""
-    relayer = find_relayer(relayer_id, Relayer.objects.select_related("signer", "spending"))
-    return check(relayer, values, token_spending, requester)
-
-
 def check(
     relayer: Relayer, values: Mapping[str, Any], token_spending: int | None = None, requester: str = ""
 ) -> DryRun:
+    """Return what would happen to a request of valid shape."""
     now = database_now()
     try:
         accepting.check_account(relayer)
@@ -147,12 +140,12 @@ def check(
     faults = accepting.find_faults(values, relayer, now, holders)
     state = accepting.PAUSED if relayer.paused else "The relayer accepts transactions."
     checks = [Check(STATE, "paused", not relayer.paused, state), *_policy_checks(faults, network)]
-    checks += [*_queue_checks(lane, requester), *missing]
+    checks += [_queue_check(lane, requester), *missing]
     for holder in holders:
         found = spending_rules.verdicts(holder.rules, payload_of(row, relayer.address))
         found += [verdict for _, verdict in gas_refusals([holder], row)]
         checks += [Check(holder.name, each.rule, each.allowed, each.text) for each in found]
-    estimate = _estimate(relayer, network, lane, row)
+    estimate = _estimate(relayer, lane, row, now)
     return DryRun(checks, list(_limit_checks(holders, row, estimate, now)), estimate)
 
 
@@ -164,10 +157,10 @@ def _policy_checks(faults: Mapping[str, Sequence[str]], network: Network) -> Ite
         yield Check(POLICIES, POLICIES, True, f"The relayer's policies and the limits of {network.name} allow it.")
 
 
-def _queue_checks(lane: Lane | None, requester: str) -> Iterator[Check]:
+def _queue_check(lane: Lane | None, requester: str) -> Check:
     queue = queues.count(lane, requester) if lane else queues.Queue()
     taken = f"{max(queue.own, queue.shared)} of {settings.TRANSACTION_QUEUE_LIMIT} places are taken."
-    yield Check(QUEUE, QUEUE, not queue.refusal(), queue.refusal() or taken)
+    return Check(QUEUE, QUEUE, not queue.refusal(), queue.refusal() or taken)
 
 
 def _limit_checks(
@@ -183,27 +176,27 @@ def _limit_checks(
         yield LimitCheck(holder.name, limit_rule(limit.name), limit.name, limit.maximum, used, amount, allowed)
 
 
-def _estimate(relayer: Relayer, network: Network, lane: Lane | None, row: Transaction) -> Estimate:
+def _estimate(relayer: Relayer, lane: Lane | None, row: Transaction, now: datetime) -> Estimate:
     """Read the nodes as a turn of the lane does, and plan the row as the next one."""
     # Imports the engine, which web processes do not need before.
     from transactions.lanes.prices import planning
-    from transactions.lanes.prices.readings import gather_with_account
+    from transactions.lanes.prices.context import read_context
+    from transactions.lanes.prices.market import Sender
 
     _, address = accepting.account(relayer)
-    readings = planning.readings(network, relayer.policies, [row], address)
     in_flight = _in_flight_cost(lane)
     try:
-        nodes = relayer.node_urls()
+        sender = Sender.of(relayer, address)
         with waiting_for_others():
-            found = gather_with_account(nodes, network, relayer.policies, address, readings)
+            context = read_context(sender, [row], now)
     except DecryptionError:
         return Estimate(reason=UNREADABLE_NODES)
     except ChainFault as fault:
         return Estimate(reason=str(fault))
     if lane is not None:
-        in_flight += sum(settled_costs(lane, found["count"]).values())
-    account = planning.Account(address, found["balance"], in_flight, room=1, has_unmined=bool(in_flight))
-    (decision,) = planning.plan(network, relayer.policies, [row], found, account)
+        in_flight += sum(settled_costs(lane, context.account.count).values())
+    account = planning.Account(context.account.balance, in_flight, room=1, has_unmined=bool(in_flight))
+    (decision,) = planning.plan(context, [row], account)
     if not isinstance(decision, planning.Send):
         return Estimate(reason=decision.reason)
     prices = decision.prices

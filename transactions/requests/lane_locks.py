@@ -1,6 +1,4 @@
-"""The lane that a relayer's transactions are accepted on, locked so that its relayer cannot change meanwhile."""
-
-from __future__ import annotations
+"""The lane that a relayer's transactions are accepted on, locked so that its relayer cannot change."""
 
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Which actions on a transaction are possible now, and what each can cost at most."""
 
-from __future__ import annotations
-
 from django.utils import timezone
 
 from chain.limits import TRANSFER_GAS

@@ -1,6 +1,6 @@
 """The relayer of a request to send, as far as accepting depends on it, and the spending policy of the token.
 
-Never cached, as `find_relayer`: a cached token may have got its first rules meanwhile.
+Never cached, as `find_relayer`: a cached token may have no rules yet that it has by now.
 
 The statement is written out, as compiling it with the ORM would take half of the time of accepting.
 """

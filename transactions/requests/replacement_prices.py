@@ -1,7 +1,5 @@
 """The prices with which a transaction replaces its attempts in flight."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -74,5 +72,5 @@ def without_type(price: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def staff_price(row: Transaction) -> dict[str, str]:
-    """Return the price that staff request: one step above that of a client may be far from the market."""
+    """Return the price that staff request: one step above a client's price may be far from the market."""
     return {} if row.pricing == Pricing.SPEED else {"speed": Speed.FAST}

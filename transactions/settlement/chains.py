@@ -1,7 +1,5 @@
 """What is known of a chain through a set of nodes, and whether it is still the same chain."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
@@ -95,7 +93,7 @@ def replace(watch: ChainWatch, view: ChainView, network: Network) -> set[int]:
 def leave(lane: Lane, before: ChainWatch, network: Network, view: ChainView, watch: ChainWatch) -> bool:
     """Start a new epoch of a lane whose chain was replaced, or hold it for staff; return False if it is held.
 
-    `before` is what was known of its chain, `watch` that of the nodes that have another one.
+    `before` is what was known of its chain; `watch` is the chain that its nodes have now.
     """
     if starts_epochs(network):
         epochs.start_epoch(lane)
@@ -128,7 +126,7 @@ def store(watch: ChainWatch, view: ChainView, highest: int | None, network: Netw
 
 
 def _anchor(watch: ChainWatch, view: ChainView) -> dict[str, Any]:
-    """Return a new anchor, if it is due. A missing anchor block is that of a node that is behind, not a change."""
+    """Return a new anchor, if it is due. If the anchor block is missing, the node is behind: that is not a change."""
     newest = max((number for number in view.hashes if view.is_final(number)), default=None)
     if watch.anchor_number is not None:
         found = view.hashes.get(watch.anchor_number)

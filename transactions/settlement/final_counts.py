@@ -1,7 +1,5 @@
 """Counts in final blocks, from nodes that no longer have that state: those that were read when the blocks were new."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import replace
 from threading import Lock

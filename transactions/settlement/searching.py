@@ -1,7 +1,5 @@
 """Finding the transaction that used a nonce of an account, in blocks that are final."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from chain.transactions.proof import recover
 from transactions.settlement.reading import Block, NodeReader
 
 # Counts read in one batch: each round divides the range of blocks by one more than that.
-PROBES = 15
+POINTS = 15
 # The work of one search; the next one goes on where it ended.
 MAX_ROUNDS = 8
 BLOCKS_IN_BATCH = 4
@@ -79,7 +77,7 @@ def search(reader: NodeReader, address: str, nonce: int, low: int, high: int) ->
 
 def _narrow(reader: NodeReader, address: str, nonce: int, low: int, high: int) -> tuple[int, int]:
     """Return the part of the range in which the count rises above the nonce, as far as the node has counts."""
-    points = sorted({low + (high - low) * part // (PROBES + 1) for part in range(1, PROBES + 1)} - {low, high})
+    points = sorted({low + (high - low) * part // (POINTS + 1) for part in range(1, POINTS + 1)} - {low, high})
     calls = [Call("eth_getTransactionCount", [address, hex(point)], is_optional=True) for point in points]
     counts = [(point, quantity(answer)) for point, answer in zip(points, reader.call(calls), strict=True)]
     above = [point for point, count in counts if count is not None and count > nonce]

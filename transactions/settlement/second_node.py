@@ -3,8 +3,6 @@
 No charge of what may have been executed is released without it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -4,8 +4,6 @@ Their status stays, and they keep their nonce: no other payload is ever signed f
 again (`lanes/gate.py`), so that what was reported as executed is executed, and so that the nonces above it are.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.db.models import Exists, OuterRef, Q

@@ -1,7 +1,5 @@
 """One look at a chain for many lanes that use the same nodes."""
 
-from __future__ import annotations
-
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,11 +22,11 @@ from transactions.changes import attach_attempts
 from transactions.models import FINAL, IN_FLIGHT, IS_OPEN, Attempt, ChainWatch, Hold, Lane, Status, Transaction
 from transactions.records.crash_points import step
 from transactions.records.networks import network_of
-from transactions.settlement import chains, final_counts, second_node, settling, writing
+from transactions.settlement import chains, final_counts, judging, second_node, writing
+from transactions.settlement.judging import Consumed, Finished, Judgment, Mined, Watched
 from transactions.settlement.nonces import accounts, holds, nonce_owner
 from transactions.settlement.nonces.database_identity import database_identity
 from transactions.settlement.reading import ChainView, Counts, NodeReader, Question, readers
-from transactions.settlement.settling import Consumed, Finished, Mined, Verdict, Watched
 
 logger = logging.getLogger(__name__)
 logger.addFilter(RepeatedWarnings())
@@ -37,7 +35,7 @@ logger.addFilter(RepeatedWarnings())
 LANES_IN_BATCH = 10
 # A lane in which one of these changed takes a turn.
 TURN_COLUMNS = {"chain_nonce", "next_nonce", "holds", "seal_below"}
-# Nonces of final rows that are checked against the chain until they are final there, too.
+# Nonces of final rows that are checked until the chain reports them as final.
 MAX_CHECKED = 128
 
 # The watched rows of each lane, by its primary key.
@@ -81,7 +79,7 @@ def look(lanes: Sequence[Lane]) -> PollResult:
             return PollResult(view.head.number, changed)
         begun = look(lanes)
         return PollResult(begun.head_number, changed | begun.changed)
-    compared = (settling.receipts_to_compare(lane, rows.get(lane.pk, ()), view, network) for lane in lanes)
+    compared = (judging.receipts_to_compare(lane, rows.get(lane.pk, ()), view, network) for lane in lanes)
     view = second_node.compare(reader, view, [each for hashes in compared for each in hashes])
     found, unexplained = PollResult(view.head.number), list[Lane]()
     for start in range(0, len(lanes), LANES_IN_BATCH):
@@ -122,7 +120,7 @@ def load(lanes: Sequence[Lane]) -> Rows:
     attempts: dict[int, list[Attempt]] = defaultdict(list)
     nonces = {row.pk: row.nonce for row in found}
     for attempt in _attempts(sorted(nonces)):
-        # A row that was queued again has attempts at its former nonce, too.
+        # A row that was queued again also has attempts at its former nonce.
         if attempt.nonce == nonces[attempt.transaction_id]:
             attempts[attempt.transaction_id].append(attempt)
     attach_attempts(found, (attempt for own in attempts.values() for attempt in own))
@@ -186,7 +184,7 @@ def _read(
 def _complete(reader: NodeReader, view: ChainView, question: Question, lanes: Sequence[Lane], rows: Rows) -> ChainView:
     """Return a view with final counts, and with the receipts of rows."""
     hashes = [
-        each for lane in lanes for each in settling.receipts_to_read(lane, rows.get(lane.pk, ()), view, reader.network)
+        each for lane in lanes for each in judging.receipts_to_read(lane, rows.get(lane.pk, ()), view, reader.network)
     ]
     counted = final_counts.complete(reader, view)
     highest = max(view.head.number + MAX_BLOCKS_BEHIND, question.limit or 0)
@@ -209,17 +207,17 @@ def _settle(
     leases = {lane.pk: lane.lease for lane in lanes}
     held = [lane for lane in _locked_lanes(sorted(leases)) if lane.lease and lane.lease == leases[lane.pk]]
     current = [lane for lane in held if lane.epoch == epochs.get(lane.pk) and _is_on_chain(lane, view, network, watch)]
-    verdicts = {lane.pk: settling.judge(lane, rows.get(lane.pk, ()), view, network) for lane in current}
-    found.changed.update(writing.write([verdict for each in verdicts.values() for verdict in each], current))
+    judgments = {lane.pk: judging.judge(lane, rows.get(lane.pk, ()), view, network) for lane in current}
+    found.changed.update(writing.write([judgment for each in judgments.values() for judgment in each], current))
     identity, now, unexplained = database_identity(), database_now(), []
     saved, columns = list[Lane](), set[str]()
     for lane in current:
-        is_explained = not any(isinstance(verdict, Consumed) for verdict in verdicts[lane.pk])
+        is_explained = not any(isinstance(judgment, Consumed) for judgment in judgments[lane.pk])
         watched, count = rows.get(lane.pk, ()), lane.chain_nonce
         names = accounts.review(lane, watched, view, identity, now, is_explained=is_explained)
         if names & TURN_COLUMNS or lane.gap_block is not None:
             found.changed.add(lane.pk)
-        if _has_advanced(lane, count, verdicts[lane.pk]):
+        if _has_advanced(lane, count, judgments[lane.pk]):
             found.advanced.add(lane.pk)
         if lane.watch_id != watch.pk:
             lane.watch = watch
@@ -240,10 +238,10 @@ def _locked_lanes(pks: list[int]) -> QuerySet[Lane]:
     return lanes.select_related("relayer__notification", "watch")
 
 
-def _has_advanced(lane: Lane, count: int | None, verdicts: Sequence[Verdict]) -> bool:
+def _has_advanced(lane: Lane, count: int | None, judgments: Sequence[Judgment]) -> bool:
     """Return whether a view has brought nothing but progress since the account had this transaction count."""
     is_as_expected = (
-        not lane.holds and lane.gap_block is None and all(isinstance(each, Mined | Finished) for each in verdicts)
+        not lane.holds and lane.gap_block is None and all(isinstance(each, Mined | Finished) for each in judgments)
     )
     return is_as_expected and count is not None and (lane.chain_nonce or 0) >= count
 

@@ -1,6 +1,4 @@
-"""The lane as a strip of nonces: what is mined, in flight, missing, used elsewhere or waiting. Pure functions."""
-
-from __future__ import annotations
+"""The nonces of a lane as cells: mined, in flight, missing, used elsewhere or waiting. Pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +25,7 @@ MINIMUM_WAIT = timedelta(minutes=5)
 class State(models.TextChoices):
     MINED = "mined", "Mined"
     IN_FLIGHT = "in_flight", "In flight"
-    HOLE = "hole", "Hole"
+    GAP = "gap", "Hole"
     ELSEWHERE = "elsewhere", "Used elsewhere"
     WAITING = "waiting", "Waiting"
 
@@ -100,7 +98,7 @@ def build_cells(
     `rows` are those with the nonces of the range, and any before it that are still in flight.
     """
     by_nonce = {row.nonce: row for row in rows if row.nonce is not None}
-    # A final nonce without a row is that of one that was pruned.
+    # The row of a final nonce may have been pruned.
     unpruned = range(max(nonces.first, lane.final_nonce or 0), nonces.end)
     shown = sorted({*unpruned, *by_nonce})
     cells = [_cell(lane, nonce, by_nonce.get(nonce), market) for nonce in shown]
@@ -110,8 +108,8 @@ def build_cells(
 def _cell(lane: Lane, nonce: int, row: Transaction | None, market: Mapping[str, MarketPrice]) -> Cell:
     is_next = nonce == lane.chain_nonce
     if row is None:
-        is_hole = lane.chain_nonce is not None and lane.chain_nonce <= nonce < (lane.next_nonce or 0)
-        return Cell(State.HOLE if is_hole else State.ELSEWHERE, nonce, is_next=is_next)
+        is_gap = lane.chain_nonce is not None and lane.chain_nonce <= nonce < (lane.next_nonce or 0)
+        return Cell(State.GAP if is_gap else State.ELSEWHERE, nonce, is_next=is_next)
     if row.kind == Transaction.Kind.EXTERNAL:
         return Cell(State.ELSEWHERE, nonce, row, since=row.mined_at or row.created_at)
     if row.status not in IN_FLIGHT:
@@ -132,7 +130,7 @@ def headline(
     if lane.holds or lane.waiting in {Waiting.NODES, Waiting.SIGNER}:
         return Headline(True, f"{lane_reason} {_waiting(queued)}")
     head = next((cell for cell in cells if cell.is_next), None)
-    if head and head.state == State.HOLE:
+    if head and head.state == State.GAP:
         behind = f"{_plural(flying, 'transaction')} in flight cannot be mined before it is used."
         return Headline(True, f"The chain expects nonce {head.nonce}, which no transaction has: {behind}")
     if (queued or flying) and lane.due_at < now - PATIENCE:

@@ -1,7 +1,5 @@
 """The panel "Why is it stuck?" of a relayer and of a lane: its nonces, and what to do about each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,17 +10,20 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.html import format_html
 
+from chain.errors import ChainFault
 from chain.units import coins
+from relayer_service.background.shares import Busy, waiting_for_others
 from relayer_service.console.dates import ago, ago_titled
 from relayer_service.console.lists import changelists
 from relayer_service.console.overview.dashboard import label
-from relayer_service.console.panels import Panel, object_view
+from relayer_service.console.panels import object_view
 from relayer_service.console.references import and_more
 from relayer_service.database.clock import database_now
-from relayer_service.extensions import is_enabled
+from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.console.lanes import ORIGIN, lane_of
+from transactions.console.permissions import TransactionsPanel
 from transactions.console.stuck.cells import (
     WAITING_SHOWN,
     Cell,
@@ -32,13 +33,12 @@ from transactions.console.stuck.cells import (
     headline,
     nonce_range,
 )
-from transactions.console.stuck.live_market import read_prices
 from transactions.console.stuck.remedies import NOTHING, OF_LANE, Advice, Remedy, recommend
-from transactions.lanes.prices.market import MarketPrice
+from transactions.lanes.prices.market import MarketPrice, Sender, read_market
 from transactions.lanes.prices.pricing import gwei
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, OPEN, Lane, Status, Transaction
 from transactions.records.list_payloads import LARGE_COLUMNS
-from transactions.records.networks import network_of
+from transactions.records.networks import known_network, network_of
 from transactions.records.reasons import status_reason
 from transactions.repair.gaps import fill_refusal
 from transactions.requests import possible_actions
@@ -48,7 +48,7 @@ UNEXPLAINED_SHOWN = 3
 VARIANTS: dict[str, str] = {
     State.MINED: "success",
     State.IN_FLIGHT: "info",
-    State.HOLE: "danger",
+    State.GAP: "danger",
     State.ELSEWHERE: "warning",
     State.WAITING: "default",
 }
@@ -60,24 +60,21 @@ SIGNIFICANT_DIGITS = 4
 MINIMUM_ROUNDED = 10**SIGNIFICANT_DIGITS
 
 
-class Strip(Panel):
+class StuckPanel(TransactionsPanel):
     """The lane of a relayer, or a lane on its own page. The market is read in a separate request."""
 
-    template = "admin/transactions/strip_panel.html"
+    template = "admin/transactions/stuck_panel.html"
     views = ["strip"]
 
     class Media:
         css = {"all": ["relayers/admin.css", "transactions/admin.css"]}
-        js = ["transactions/strip.js"]
-
-    def may_view(self, request: HttpRequest) -> bool:
-        return is_enabled("transactions") and bool(request.user.has_perm("transactions.view_transaction"))
+        js = ["transactions/stuck.js"]
 
     def context(self, request: HttpRequest, obj: Relayer | Lane) -> dict[str, Any]:
         lane = lane_of(obj)
         if lane is None:
-            return {"strip": None}
-        return {"strip": describe(request, lane, {}, origin_of(obj)), "strip_url": self.url("strip", obj)}
+            return {"stuck": None}
+        return {"stuck": describe(request, lane, {}, origin_of(obj)), "stuck_url": self.url("strip", obj)}
 
     @object_view("view", method="GET")
     def strip(self, request: HttpRequest, obj: Relayer | Lane) -> HttpResponse:
@@ -86,8 +83,8 @@ class Strip(Panel):
             return HttpResponse()
         is_flying = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane).exists()
         market = read_prices(lane) if is_flying else {}
-        context = {"strip": describe(request, lane, market, origin_of(obj))}
-        return render(request, "admin/transactions/strip.html", context)
+        context = {"stuck": describe(request, lane, market, origin_of(obj))}
+        return render(request, "admin/transactions/stuck.html", context)
 
 
 def origin_of(obj: Relayer | Lane) -> str:
@@ -95,8 +92,21 @@ def origin_of(obj: Relayer | Lane) -> str:
     return "relayer" if isinstance(obj, Relayer) else "lane"
 
 
+def read_prices(lane: Lane) -> dict[str, MarketPrice]:
+    """Return the market price by speed; {} if no node answers in time. This calls nodes, at most one batch."""
+    if lane.relayer is None:
+        return {}
+    try:
+        sender = Sender.of(lane.relayer, lane.address)
+        with waiting_for_others():
+            market, _ = read_market(sender)
+        return {speed: market.price(speed) for speed in Transaction.Speed.values}
+    except (Busy, ChainFault, DecryptionError):
+        return {}
+
+
 def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice], origin: str) -> dict[str, Any]:
-    """Return what the template shows. The number of queries does not depend on that of the rows."""
+    """Return what the template shows. The number of queries does not depend on the number of rows."""
     now, patience = database_now(), expected_wait(network_of(lane.relayer).block_seconds if lane.relayer else 0)
     nonces = nonce_range(lane)
     cells = build_cells(lane, nonces, _rows_with_nonce(lane, nonces.first, nonces.end), _first_waiting(lane), market)
@@ -145,7 +155,7 @@ def refusal(lane: Lane) -> Any:
     def refuse(cell: Cell, remedy: Remedy) -> str:
         if remedy in TRANSACTION_REMEDIES and cell.row is not None:
             return possible_actions.refusal(cell.row, remedy.value)
-        return fill_refusal(lane, cell.nonce) if remedy == Remedy.FILL_HOLE and cell.nonce is not None else ""
+        return fill_refusal(lane, cell.nonce) if remedy == Remedy.FILL_GAP and cell.nonce is not None else ""
 
     return refuse
 
@@ -181,7 +191,7 @@ def button(request: HttpRequest, lane: Lane, cell: Cell, remedy: Remedy | None, 
     if remedy != Remedy.TOP_UP and request.user.has_perm(f"transactions.change_{model}"):
         key = cell.row.pk if model == "transaction" and cell.row else lane.pk
         url = f"{reverse(f'admin:transactions_{model}_{remedy.value}', args=[key])}?{urlencode({ORIGIN: origin})}"
-    what = {Remedy.FILL_HOLE: f"at nonce {cell.nonce}", Remedy.TOP_UP: "the account"}.get(remedy, "the lane")
+    what = {Remedy.FILL_GAP: f"at nonce {cell.nonce}", Remedy.TOP_UP: "the account"}.get(remedy, "the lane")
     if model == "transaction":
         what = "a request" if cell.nonce is None else f"nonce {cell.nonce}"
     is_top_up = remedy == Remedy.TOP_UP
@@ -189,7 +199,7 @@ def button(request: HttpRequest, lane: Lane, cell: Cell, remedy: Remedy | None, 
 
 
 def main_button(cells: Sequence[Cell], buttons: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Return the button beside the headline: that of the next nonce, or else the last, which helps requests."""
+    """Return the button beside the headline: the one of the next nonce, or else the last, which helps requests."""
     found = [(cell.is_next, each) for cell, each in zip(cells, buttons, strict=True) if each]
     return next((each for is_next, each in found if is_next), found[-1][1] if found else None)
 
@@ -261,7 +271,7 @@ def top_up(lane: Lane, cells: Sequence[Cell]) -> dict[str, str]:
     """Return where to send what is missing, and how much that is."""
     balance = lane.relayer.health.balance if lane.relayer else None
     read_at: datetime | None = lane.relayer.health.balance_at if lane.relayer else None
-    network = formatting.network_of(lane.relayer, lane)
+    network = known_network(lane)
     attempts = [cell.attempt for cell in cells if cell.attempt and cell.state == State.IN_FLIGHT]
     flying = sum(int(attempt.max_cost_text) for attempt in attempts)
     missing = int(lane.missing_text or (0 if balance is None else flying - balance))

@@ -1,6 +1,4 @@
-"""What staff can do about a nonce that is stuck: one recommendation for each cell of a strip. Pure functions."""
-
-from __future__ import annotations
+"""What staff can do about a nonce that is stuck: one recommendation for each cell. Pure functions."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from django.db import models
 
 from chain.broadcast.sending import Outcome
 from transactions.console.stuck.cells import Cell, State
-from transactions.lanes.prices.monitoring import FUTILE_REBROADCASTS
+from transactions.lanes.prices.bumping import FUTILE_REBROADCASTS
 from transactions.lanes.prices.pricing import gwei
 from transactions.models import NOOP_PURPOSES, Attempt, Hold, Lane, Transaction, Waiting
 
@@ -26,12 +24,12 @@ CLIENT_PRICE = " Its client set the price, which the service does not raise."
 
 
 class Remedy(models.TextChoices):
-    """The values are those of `actions`, and the paths of the pages that confirm them."""
+    """The values are names of `actions`, and the paths of the pages that confirm them."""
 
     SPEED_UP = "speed_up", "Speed up"
     CANCEL = "cancel", "Cancel"
     RESEND = "resend", "Resend"
-    FILL_HOLE = "fill_hole", "Fill hole"
+    FILL_GAP = "fill_hole", "Fill hole"
     HOLD = "hold", "Hold"
     RELEASE = "release", "Release"
     TOP_UP = "top_up", "Top up"
@@ -79,8 +77,8 @@ def _candidates(cell: Cell, lane: Lane, patience: timedelta, now: datetime) -> I
     """Yield what would help, the best first; without a remedy, why nothing has to be done."""
     if cell.state == State.WAITING and cell.row:
         yield _for_waiting(cell.row, lane)
-    elif cell.state == State.HOLE:
-        yield _for_hole(cell, lane)
+    elif cell.state == State.GAP:
+        yield _for_gap(cell, lane)
     elif cell.state == State.ELSEWHERE:
         yield _for_elsewhere(cell, lane, now)
     elif cell.state == State.IN_FLIGHT and cell.row:
@@ -110,10 +108,10 @@ def _for_hold(lane: Lane) -> Advice:
     return Advice(Remedy.RELEASE, "It is sent once the lane is released.")
 
 
-def _for_hole(cell: Cell, lane: Lane) -> Advice:
+def _for_gap(cell: Cell, lane: Lane) -> Advice:
     if not cell.is_next:
         return Advice(None, f"Nonce {lane.chain_nonce} comes first.")
-    return Advice(Remedy.FILL_HOLE, "A no-op uses the nonce, so that those above it can be mined.")
+    return Advice(Remedy.FILL_GAP, "A no-op uses the nonce, so that those above it can be mined.")
 
 
 def _for_elsewhere(cell: Cell, lane: Lane, now: datetime) -> Advice:

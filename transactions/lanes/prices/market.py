@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
 from chain.fees import fee_history
-from chain.fees.fee_models import KINDS
+from chain.fees.gas_estimate import GasEstimate
 from chain.fees.gas_price import FeeRules
+from chain.fees.network_fees import KINDS
 from chain.networks import BaseFeeRule, Network, NetworkKind
 from chain.nodes.failover import Node
 from chain.nodes.head import Head
@@ -21,8 +21,10 @@ from chain.nodes.plausibility import plausible_base_fee, tip_limit
 from chain.readings import HEAD, ChainReading, gather_each
 from chain.transactions import Prices
 from relayer_service.database.ttl_cache import TTLCache
+from relayers.models import Relayer
 from transactions.models import Transaction
 from transactions.records import payloads
+from transactions.records.networks import network_of
 from transactions.records.payloads import has_base_fee
 
 Speed = Transaction.Speed
@@ -38,14 +40,29 @@ LEGACY_HEADROOM: dict[str, Fraction] = {
     Speed.AVERAGE: Fraction(21, 20),
     Speed.SAFE_LOW: Fraction(1),
 }
-Readings = Mapping[str, ChainReading]
 # The reading of Linea's market by a no-op, for transactions whose own estimate is unknown.
 LINEA_MARKET = "market"
-# The maximum tip that is believed, among the values read.
-TIP_LIMIT = "tip_limit"
 # Tips that were believed recently: the highest of each minute, by chain, nodes and whether there is a base fee.
 TIP_MINUTES = 10
 _tips: TTLCache[Hashable, int] = TTLCache()
+
+
+@dataclass(frozen=True)
+class Sender:
+    """An account that sends: its network, and the policies and nodes of its relayer."""
+
+    network: Network
+    policies: Mapping[str, Any]
+    address: str
+    nodes: Sequence[Node] = ()
+
+    @classmethod
+    def of(cls, relayer: Relayer, address: str) -> Sender:
+        return cls(network_of(relayer), relayer.policies, address, relayer.node_urls())
+
+    @property
+    def has_base_fee(self) -> bool:
+        return has_base_fee(self.network, self.policies)
 
 
 @dataclass(frozen=True)
@@ -82,96 +99,114 @@ class MarketPrice:
         return Prices(max_fee=max_fee, max_priority_fee=self.tip)
 
 
-def market_readings(network: Network, policies: Mapping[str, Any], address: str) -> dict[str, ChainReading]:
+@dataclass(frozen=True)
+class GasMarket:
+    """What nodes report of the market of a sender. Instead of a value that they do not report, it has the fault."""
+
+    sender: Sender
+    head: Head
+    # By the names of `market_readings`.
+    values: Mapping[str, Any]
+    # The maximum that is believed of a tip, or of the price where there is only one; None: that of the network.
+    tip_limit: int | None = None
+
+    def price(self, speed: str, own_gas: GasEstimate | ChainFault | None = None) -> MarketPrice:
+        """Return the price for a speed; raise a `ChainFault` if it was not reported.
+
+        `own_gas` is a transaction's own estimate, with which Linea returns its price.
+        """
+        speed, network = speed or Speed.FAST, self.sender.network
+        model = KINDS[network.kind]
+        floor = FeeRules.for_network(network).priority_fee_floor if model.pays_priority_fee else 0
+        if not self.sender.has_base_fee:
+            # A single price is paid in full, the part for the base fee included.
+            limit = network.max_gas_price if self.tip_limit is None else self.tip_limit
+            base_fee, quoted = min(self._base_fee_of_head(), limit), min(checked(self.values["gas_price"]), limit)
+            return MarketPrice(speed, base_fee, floor if base_fee else 0, floor if base_fee else 0, quoted)
+        if network.kind == NetworkKind.LINEA:
+            values: Mapping[str, Any] = {"gas": self._linea_gas(own_gas)}
+        else:
+            values = {name: checked(value) for name, value in self.values.items()}
+        market = model.market(network, {**values, HEAD: self.head}, speed)
+        base_fee = plausible_base_fee(network, market.base_fee, self.head)
+        believed = min(market.priority_fee, network.tip_ceiling if self.tip_limit is None else self.tip_limit)
+        return MarketPrice(speed, base_fee, max(believed, floor) if model.pays_priority_fee else 0, floor)
+
+    def highest_tip(self) -> int:
+        """Return the tip of the fastest speed, or the price if there is only one; 0 if it was not reported."""
+        try:
+            price = self.price(Speed.FASTEST)
+        except ChainFault:
+            return 0
+        return price.tip if price.gas_price is None else price.current
+
+    def _linea_gas(self, own_gas: GasEstimate | ChainFault | None) -> GasEstimate:
+        if isinstance(own_gas, GasEstimate):
+            return own_gas
+        try:
+            found: GasEstimate = checked(self.values[LINEA_MARKET])
+        except ExecutionReverted:
+            # That of a no-op: it says nothing about the transaction whose price is read.
+            raise InsufficientData("The node did not report the market price.") from None
+        return found
+
+    def _base_fee_of_head(self) -> int:
+        """Return the next base fee as far as the head block reveals it."""
+        network, head = self.sender.network, self.head
+        if network.base_fee_rule == BaseFeeRule.NONE or head.base_fee is None:
+            return 0
+        if network.base_fee_rule != BaseFeeRule.EIP_1559:
+            return head.base_fee
+        # Out of range on purpose: it is replaced by what the head block permits.
+        return plausible_base_fee(network, -1, head)
+
+
+def market_readings(sender: Sender) -> dict[str, ChainReading]:
     """Return the readings of the market, which all lanes with the same nodes share."""
-    if not has_base_fee(network, policies):
+    if not sender.has_base_fee:
         return {"gas_price": fee_history.price_reading("eth_gasPrice", "gas price")}
-    model, sample = KINDS[network.kind], payloads.noop(network, address)
-    if network.kind == NetworkKind.LINEA:
-        reading = model.gas_reading(sample, address)
+    model, sample = KINDS[sender.network.kind], payloads.noop(sender.network, sender.address)
+    if sender.network.kind == NetworkKind.LINEA:
+        reading = model.gas_reading(sample, sender.address)
         return {LINEA_MARKET: ChainReading(reading.calls, reading.read, key="Linea's market")}
-    return model.market_readings(network, sample, address)
+    return model.market_readings(sender.network, sample, sender.address)
 
 
-def read_market(
-    network: Network, policies: Mapping[str, Any], found: Mapping[str, Any], speed: str, own_gas: Any = None
-) -> MarketPrice:
-    """Return the market from the values read; raise a `ChainFault` if they are missing.
+def read_market(sender: Sender, others: Mapping[Any, ChainReading] | None = None) -> tuple[GasMarket, dict[Any, Any]]:
+    """Read the market, and other values in the same batch; return it and the value or the fault of each of these.
 
-    `own_gas` is a transaction's own estimate, with which Linea returns its price.
+    The maximum tip to believe follows from earlier readings. If a tip is above it, the nodes are asked again, one by
+    one, and a second one has to confirm it.
     """
-    speed = speed or Speed.FAST
-    model, head = KINDS[network.kind], checked(found, HEAD)
-    floor = FeeRules.for_network(network).priority_fee_floor if model.pays_priority_fee else 0
-    if not has_base_fee(network, policies):
-        # A single price is paid in full, the part for the base fee included.
-        limit = found.get(TIP_LIMIT, network.max_gas_price)
-        base_fee, quoted = min(_base_fee_of_head(network, head), limit), min(checked(found, "gas_price"), limit)
-        return MarketPrice(speed, base_fee, floor if base_fee else 0, floor if base_fee else 0, quoted)
-    if network.kind == NetworkKind.LINEA:
-        market = model.market(network, {**found, "gas": _linea_gas(found, own_gas)}, speed)
-    else:
-        for name in ("history", "base_fee"):
-            if name in found:
-                checked(found, name)
-        market = model.market(network, found, speed)
-    base_fee = plausible_base_fee(network, market.base_fee, head)
-    believed = min(market.priority_fee, found.get(TIP_LIMIT, network.tip_ceiling))
-    return MarketPrice(speed, base_fee, max(believed, floor) if model.pays_priority_fee else 0, floor)
-
-
-def gather_values(
-    nodes: Sequence[Node], network: Network, policies: Mapping[str, Any], address: str, readings: Readings
-) -> dict[str, Any]:
-    """Read values as `gather_each` does, with the maximum tip to believe: by earlier readings, or by a second node.
-
-    The nodes are asked again, one by one, only if the tip is above that of earlier readings.
-    """
-    found = gather_each(nodes, network, readings)
-    tip, minute = _highest_tip(network, policies, lambda: found), int(time.monotonic() // 60)
-    is_tip = has_base_fee(network, policies)
-    source = network.chain_id, frozenset(nodes), is_tip
+    market, values = _gather(sender, sender.nodes, others or {})
+    tip, minute = market.highest_tip(), int(time.monotonic() // 60)
+    source = sender.network.chain_id, frozenset(sender.nodes), sender.has_base_fee
     earlier = max(_tips.get((source, each)) or 0 for each in range(minute - TIP_MINUTES, minute))
-    limit = tip_limit(network.tip_ceiling if is_tip else network.max_gas_price, earlier)
-    if tip > limit and len(nodes) > 1:
-        wanted = market_readings(network, policies, address)
-        tips = [_highest_tip(network, policies, partial(gather_each, [node], network, wanted)) for node in nodes]
-        limit = max(limit, sorted(tips)[-2])
+    limit = tip_limit(sender.network.tip_ceiling if sender.has_base_fee else sender.network.max_gas_price, earlier)
+    if tip > limit and len(sender.nodes) > 1:
+        limit = max(limit, sorted(_tip_of(sender, node) for node in sender.nodes)[-2])
     believed = max(min(tip, limit), _tips.get((source, minute)) or 0)
     _tips.set((source, minute), believed, 60 * (TIP_MINUTES + 1))
-    return {**found, TIP_LIMIT: limit}
+    return replace(market, tip_limit=limit), values
 
 
-def _highest_tip(network: Network, policies: Mapping[str, Any], read: Callable[[], Mapping[str, Any]]) -> int:
-    """Return the tip of the fastest speed, or the price if there is only one; 0 if the node does not report it."""
+def _gather(
+    sender: Sender, nodes: Sequence[Node], others: Mapping[Any, ChainReading]
+) -> tuple[GasMarket, dict[Any, Any]]:
+    readings = market_readings(sender)
+    values = gather_each(nodes, sender.network, {**others, **readings})
+    return GasMarket(sender, values[HEAD], {name: values.pop(name) for name in readings}), values
+
+
+def _tip_of(sender: Sender, node: Node) -> int:
     try:
-        market = read_market(network, policies, read(), Speed.FASTEST)
+        return _gather(sender, [node], {})[0].highest_tip()
     except ChainFault:
         return 0
-    return market.tip if market.gas_price is None else market.current
 
 
-def _linea_gas(found: Mapping[str, Any], own_gas: Any) -> Any:
-    if own_gas is not None and not isinstance(own_gas, ChainFault):
-        return own_gas
-    try:
-        return checked(found, LINEA_MARKET)
-    except ExecutionReverted:
-        # That of a no-op: it says nothing about the transaction whose price is read.
-        raise InsufficientData("The node did not report the market price.") from None
-
-
-def checked(found: Mapping[str, Any], name: str) -> Any:
+def checked(value: Any) -> Any:
     """Return a value that was read; raise the `ChainFault` if it could not be."""
-    value = found[name]
     if isinstance(value, ChainFault):
         raise value
     return value
-
-
-def _base_fee_of_head(network: Network, head: Head) -> int:
-    """Return the next base fee as far as the head block reveals it."""
-    if network.base_fee_rule == BaseFeeRule.NONE or head.base_fee is None:
-        return 0
-    # Out of range on purpose: it is replaced by what the head block permits.
-    return plausible_base_fee(network, -1, head) if network.base_fee_rule == BaseFeeRule.EIP_1559 else head.base_fee

@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chain import limits
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
-from chain.fees.fee_models import KINDS
 from chain.fees.gas_price import FeeRules
-from chain.networks import Network
-from chain.readings import HEAD, ChainReading
+from chain.fees.network_fees import KINDS
 from chain.transactions import NotATransaction, Prices
 from chain.transactions import Transaction as Payload
 from chain.units import coins
 from relayer_service.amounts import Amount
 from relayers.policies import PolicyRefused, check_receiver
-from transactions.lanes.prices import monitoring
-from transactions.lanes.prices.market import checked, market_readings, read_market
+from transactions.lanes.prices.bumping import price_noop
+from transactions.lanes.prices.context import TurnContext
 from transactions.lanes.prices.pricing import PriceTooHigh, first_price, maximum
-from transactions.lanes.prices.simulation import buffered_gas, check_block_limit, is_simulated, own_name, row_readings
-from transactions.limits.budgets import Budget
+from transactions.lanes.prices.simulation import buffered_gas, check_block_limit, is_simulated
 from transactions.models import Transaction, Waiting
 from transactions.records import payloads
 from transactions.records.states import Cause
 
 MAX_WAIT_SECONDS = 60
-# The readings of charges on top of gas: of the row, and of the network.
-CHARGES = ("l1_fee", "operator_fee", "token_ratio")
-# The reading of the newest block of the node that answers.
-BLOCK = "block"
 
 
 @dataclass(frozen=True)
 class Account:
     """The account of a lane, as far as planning depends on it."""
 
-    address: str
     balance: int
     # The maximum that the attempts in flight can cost, in wei.
     in_flight_cost: int
@@ -91,53 +83,23 @@ class Closing:
 Decision = Send | Wait | Closing
 
 
-def readings(
-    network: Network, policies: Mapping[str, Any], rows: Sequence[Transaction], address: str
-) -> dict[str, ChainReading]:
-    """Return what to read before rows are planned or prices of attempts in flight are reviewed.
-
-    `rows` are pending ones and those in flight. The values of one row are named by its primary key; the others are
-    those of the market, which lanes with the same nodes share.
-    """
-    found = market_readings(network, policies, address)
-    for row in rows:
-        own = row_readings(network, policies, row, address)
-        found |= {name if each.key is not None else own_name(row, name): each for name, each in own.items()}
-    return found
-
-
-def plan(
-    network: Network,
-    policies: Mapping[str, Any],
-    rows: Sequence[Transaction],
-    found: Mapping[str, Any],
-    account: Account,
-    budget: Budget | None = None,
-) -> list[Decision]:
-    """Return a decision for each row, in order; `found` has the value or `ChainFault` of each reading.
+def plan(context: TurnContext, rows: Sequence[Transaction], account: Account) -> list[Decision]:
+    """Return a decision for each row, in order.
 
     A row that has to wait is overtaken by the following ones. Rows for which there is no room have no decision.
     """
-    planner = _Planner(network, policies, found, account, budget)
+    planner = _Planner(context, account)
     decisions = [planner.decide(row) for row in rows]
     return [decision for decision in decisions if decision is not None]
 
 
-def plan_replacement(
-    network: Network,
-    policies: Mapping[str, Any],
-    row: Transaction,
-    prices: Prices,
-    found: Mapping[str, Any],
-    account: Account,
-    budget: Budget | None = None,
-) -> Send | str:
+def plan_replacement(context: TurnContext, row: Transaction, prices: Prices, account: Account) -> Send | str:
     """Return how to send the new payload of a row in flight at this price, or why that is not possible yet.
 
     `account` does not include the cost of the row. A payload that cannot be sent is tried again: unlike a row without
     a nonce, it is not failed, as the payload before may be mined.
     """
-    return _Planner(network, policies, found, account, budget).replace(row, prices)
+    return _Planner(context, account).replace(row, prices)
 
 
 class _Unfunded(Exception):
@@ -155,17 +117,10 @@ class _OverLimit(Exception):
 class _Planner:
     """The decisions of one plan: each leaves less room and less funds for the next."""
 
-    def __init__(
-        self,
-        network: Network,
-        policies: Mapping[str, Any],
-        found: Mapping[str, Any],
-        account: Account,
-        budget: Budget | None = None,
-    ) -> None:
-        self.budget = budget
-        self.network, self.policies, self.found, self.account = network, policies, found, account
-        self.model = KINDS[network.kind]
+    def __init__(self, context: TurnContext, account: Account) -> None:
+        self.context, self.account = context, account
+        self.network, self.policies, self.budget = context.network, context.policies, context.budget
+        self.model = KINDS[context.network.kind]
         self.room = account.room
         self.reserved = account.in_flight_cost
         # Whether a revert may be due to an earlier transaction that is not mined yet.
@@ -231,8 +186,7 @@ class _Planner:
                 raise
             # Nodes have many errors for missing funds: with the minimum gas, check whether that is the reason.
             refusal, gas_limit = fault, transaction.gas or limits.minimum_gas(transaction, self.network)
-        market = read_market(self.network, self.policies, self.found, row.speed, self.found.get(own_name(row, "gas")))
-        prices = first_price(self.network, self.policies, row, market)
+        prices = first_price(self.network, self.policies, row, self.context.price(row))
         gas_cost = gas_limit * maximum(prices) + self._charges(row, gas_limit)
         cost = transaction.value + gas_cost
         self._check_funds(cost)
@@ -255,7 +209,7 @@ class _Planner:
         if self.budget is None or self.budget.gas_budget(row) is None:
             return 0
         try:
-            noop_gas, noop_prices = monitoring.price_noop(self.network, self.policies, [], self.found, prices)
+            noop_gas, noop_prices = price_noop(self.context, [], prices)
         except ChainFault:
             # Its own fault would count as one of the row.
             raise InsufficientData("The gas of a no-op is unknown.") from None
@@ -263,11 +217,11 @@ class _Planner:
 
     def _gas_limit(self, row: Transaction, transaction: Payload) -> int:
         """Return the gas limit: that of the client, or the estimate with its buffer."""
-        block_gas_limit = self.found[HEAD].gas_limit
+        block_gas_limit = self.context.market.head.gas_limit
         # Before the simulation, which nodes refuse above the limit of a block, each in its own words.
         check_block_limit(self.network, transaction.gas, block_gas_limit)
         if is_simulated(self.policies, row):
-            estimate = checked(self.found, own_name(row, "gas")).gas
+            estimate = self.context.gas(row)
             if not transaction.gas:
                 return buffered_gas(self.network, estimate, block_gas_limit)
         return transaction.gas
@@ -276,10 +230,8 @@ class _Planner:
         """Return the maximum of the charges on top of gas, for L1 and for an operator."""
         if self.model.has_l1_gas:
             return 0
-        names = {name: each for name in CHARGES for each in (name, own_name(row, name)) if each in self.found}
-        found = {name: checked(self.found, each) for name, each in names.items()}
         margin_bps = FeeRules.for_network(self.network).l1_fee_margin_bps
-        charges = self.model.charges(found, Amount(gas_limit, gas_limit), margin_bps)
+        charges = self.model.charges(self.context.charges(row), Amount(gas_limit, gas_limit), margin_bps)
         return math.ceil(charges.l1_fee.maximum + charges.operator_fee.maximum)
 
     def _check_funds(self, cost: int) -> None:
@@ -297,7 +249,7 @@ class _Planner:
         """Return the decision for a row that would revert: final only if nothing can change that."""
         if self.has_unmined or (self.account.first_pending or row.sequence) < row.sequence:
             return _wait(row, f"{fault} It is simulated again, as earlier transactions are not mined yet.")
-        if self.found.get(BLOCK, self.found[HEAD].number) < self.account.block:
+        if (self.context.account.block or 0) < self.account.block:
             return _wait(row, f"{fault} It is simulated again, as the node is behind.")
         return Closing(row, Cause.REFUSED, str(fault), fault.data)
 

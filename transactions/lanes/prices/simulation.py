@@ -9,50 +9,52 @@ from typing import Any
 
 from chain import limits
 from chain.errors import CannotBeIncluded
-from chain.fees.fee_models import KINDS
 from chain.fees.gas_price import FeeRules
+from chain.fees.network_fees import KINDS
 from chain.networks import BaseFeeRule, Network, NetworkKind
 from chain.readings import ChainReading
 from chain.transactions import Transaction as Payload
 from relayer_service.amounts import with_bps
+from transactions.lanes.prices.market import Sender
 from transactions.models import Transaction
 from transactions.records import payloads
 
-NOOP_GAS = "noop_gas"
+# The gas estimate among the readings of a row.
+GAS = "gas"
 MAX_SIMULATED_VALUE = 2**255
 
 
-def own_name(row: Transaction, name: str) -> str:
-    return f"{row.pk}:{name}"
-
-
-def row_readings(
-    network: Network, policies: Mapping[str, Any], row: Transaction, address: str
-) -> dict[str, ChainReading]:
-    """Return what to read of one row, by names without the row's; readings with a key are shared by rows."""
+def row_readings(sender: Sender, row: Transaction) -> dict[str, ChainReading]:
+    """Return what to read of one row; readings with a key are shared by rows."""
+    network, policies = sender.network, sender.policies
     model, transaction = KINDS[network.kind], payloads.payload(network, policies, row)
     is_new = row.nonce is None or row.requested_action == Transaction.Action.REPLACE
     # Where gas pays for L1, there are no charges on top of it.
     found = model.charge_readings(transaction) if is_new and not model.has_l1_gas else {}
     # Linea returns the price with the gas.
     if network.kind == NetworkKind.LINEA or (is_new and is_simulated(policies, row)):
-        found["gas"] = _gas_reading(network, _simulated(network, transaction, address), address)
+        found[GAS] = _gas_reading(sender, _simulated(sender, transaction))
     return found
 
 
-def _gas_reading(network: Network, transaction: Payload, address: str) -> ChainReading:
+def noop_reading(sender: Sender) -> ChainReading:
+    """Return the reading of the gas of a no-op."""
+    return _gas_reading(sender, payloads.noop(sender.network, sender.address))
+
+
+def _gas_reading(sender: Sender, transaction: Payload) -> ChainReading:
     # Not at the pending block, the default of some nodes: what it contains may never be mined. Nodes from before base
     # fees do not accept a block.
-    block = "" if network.base_fee_rule == BaseFeeRule.NONE else "latest"
-    return KINDS[network.kind].gas_reading(transaction, address, block)
+    block = "" if sender.network.base_fee_rule == BaseFeeRule.NONE else "latest"
+    return KINDS[sender.network.kind].gas_reading(transaction, sender.address, block)
 
 
-def _simulated(network: Network, transaction: Payload, address: str) -> Payload:
+def _simulated(sender: Sender, transaction: Payload) -> Payload:
     # Some nodes crash if value and fee exceed 256 bits. No account has so much, and the true value needs the funds.
     transaction = replace(transaction, value=min(transaction.value, MAX_SIMULATED_VALUE))
     # As if it were signed, its own limit is final; but nodes that overestimate would refuse one that suffices.
-    has_limit = transaction.gas and not KINDS[network.kind].pads_estimates
-    return replace(transaction, sender=address) if has_limit else transaction
+    has_limit = transaction.gas and not KINDS[sender.network.kind].pads_estimates
+    return replace(transaction, sender=sender.address) if has_limit else transaction
 
 
 def is_simulated(policies: Mapping[str, Any], row: Transaction) -> bool:
@@ -62,12 +64,6 @@ def is_simulated(policies: Mapping[str, Any], row: Transaction) -> bool:
     that a revert costs nothing. Without a limit there is no other way, even if the policy was changed meanwhile.
     """
     return row.requested_gas_limit is None or policies.get("gas_limit_estimation", True)
-
-
-def noop_readings(network: Network, address: str) -> dict[str, ChainReading]:
-    """Return what `monitoring.price_noop` needs beyond the market: the gas of a no-op."""
-    transaction = payloads.noop(network, address)
-    return {NOOP_GAS: _gas_reading(network, transaction, address)}
 
 
 def buffered_gas(network: Network, estimate: int, block_gas_limit: int) -> int:

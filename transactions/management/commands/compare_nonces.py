@@ -3,8 +3,6 @@
 Exit code 1: there are some. Exit code 2: a chain could not be read, or an argument is wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +18,7 @@ from relayer_service.evm import checksummed
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from transactions.models import Lane
+from transactions.repair.lane_selection import add_relayer_option
 
 USED_ELSEWHERE, UNREADABLE = 1, 2
 TAGS = ("latest", "pending")
@@ -55,13 +54,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--relayer",
-            action="append",
-            default=[],
-            metavar="ID",
-            help="only this relayer; can be repeated",
-        )
+        add_relayer_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         relayers = chosen_relayers(options["relayer"])

@@ -3,18 +3,16 @@
 Everything here runs with the row of the lane locked, after its rows were judged by the same view.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from chain.nodes.plausibility import MAX_BLOCKS_BEHIND, is_above
 from transactions.models import IN_FLIGHT, IS_OPEN, Attempt, Hold, Lane, Transaction
+from transactions.settlement.judging import Watched
 from transactions.settlement.nonces.epochs import NONCES, READINGS
 from transactions.settlement.nonces.holds import doubt_commits, end_hold, hold, note, window_of
 from transactions.settlement.reading import ChainView, Counts
-from transactions.settlement.settling import Watched
 
 # After lost commits, nonces up to two windows above every known one are sealed: one for what the lost commits may
 # have signed, and one as a reorg may take back as many.
@@ -28,7 +26,7 @@ def review(
 ) -> set[str]:
     """Change a lane as the counts of its account decide; return the columns to save.
 
-    `identity` is that of the database server in this transaction; `is_explained`, whether attempts explain every nonce
+    `identity` identifies the database server of this transaction; `is_explained`, whether attempts explain every nonce
     of a row that was used in a final block.
     """
     if not view.is_believed:
@@ -112,7 +110,7 @@ def _compare_identity(lane: Lane, view: ChainView, identity: str) -> None:
         if identity != lane.database_identity:
             doubt_commits(lane, "The database is another server, or was promoted or restored.")
     elif doubted.get("identity") != identity:
-        # It changed again: what was signed since the seal began may be lost, too.
+        # It changed again: what was signed since the seal began may also be lost.
         doubt_commits(lane, "The database changed again.")
     doubted = lane.holds.get(Hold.LOST_COMMITS)
     if doubted is not None and doubted.get("block") is None:

@@ -4,8 +4,6 @@ Only transactions in final blocks, in ascending order of nonces. They come from 
 another program that uses the same key.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -17,16 +15,16 @@ from django.db.models import F
 from notifications.emitting import emit
 from relayer_service.audit.recording import acted, record
 from relayer_service.database.clock import database_now
-from relayers.states import event_data
+from relayers.pausing import event_data
 from transactions import metrics
 from transactions.changes import Changes, lock_rows
 from transactions.events import RELAYER_NONCE_USED, NonceUsedData
 from transactions.models import IN_FLIGHT, IS_PENDING, NOOPS, Attempt, Hold, Lane, Status, Transaction
 from transactions.records.signed_payloads import signed_payload
 from transactions.records.states import Cause
+from transactions.settlement.judging import NO_RECEIPT, REVERTED, receipt_columns
 from transactions.settlement.reading import Receipt
 from transactions.settlement.searching import UsedNonce
-from transactions.settlement.settling import NO_RECEIPT, REVERTED, receipt_columns
 
 logger = logging.getLogger(__name__)
 
@@ -242,7 +240,7 @@ def _claims(found: Transaction, row: Transaction) -> bool:
 
 
 def unclaimed(lane_pk: int, since: datetime) -> list[Transaction]:
-    """Return the transactions on the chain that may be those of requests created since then, the oldest first."""
+    """Return the transactions on the chain that requests created since then may repeat, the oldest first."""
     found = Transaction.objects.filter(lane=lane_pk, epoch=F("lane__epoch"), unclaimed_until__gt=since)
     return list(found.exclude(mined_attempt=None).select_related("mined_attempt").order_by("sequence"))
 
@@ -250,7 +248,7 @@ def unclaimed(lane_pk: int, since: datetime) -> list[Transaction]:
 def link(row: Transaction, external: Transaction, why: str = "") -> bool:
     """Decide that a transaction on the chain is this request, which gets its nonce and result.
 
-    Return False if either changed meanwhile.
+    Return False if either has changed since it was read.
     """
     with transaction.atomic():
         Lane.objects.select_for_update(no_key=True).get(pk=row.lane_id)
@@ -285,7 +283,7 @@ def _can_link(request: Transaction, found: Transaction) -> bool:
 
 
 def release_claim(row: Transaction, why: str = "") -> bool:
-    """Decide that a request is a new one, which is sent; return False if it changed meanwhile."""
+    """Decide that a request is a new one, which is sent; return False if it has changed since it was read."""
     with transaction.atomic():
         locked = lock_rows([row]).get(row.pk)
         if locked is None or locked.status != Status.PENDING or locked.claim_released:

@@ -1,7 +1,5 @@
 """Which database server commits: after a failover or a restore it is another one, or on another timeline."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 from django.db import NotSupportedError, ProgrammingError, connection, transaction

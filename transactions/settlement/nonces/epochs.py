@@ -1,7 +1,5 @@
 """A new epoch of a lane: its chain was replaced by another one, on which its nonces start over."""
 
-from __future__ import annotations
-
 from django.db.models import Exists, OuterRef
 
 from transactions.changes import Changes, lock_rows
@@ -41,6 +39,6 @@ def start_epoch(lane: Lane) -> None:
 
 
 def forget_chain(watch_pk: int, genesis_hash: str = "") -> None:
-    """Forget what is known of a chain. Without a first block, the next look takes that of the nodes for right."""
+    """Forget what is known of a chain. Without a first block, the next look accepts the first block of the nodes."""
     forgotten = {"head_number": None, "head_at": None, "anchor_number": None, "anchor_hash": ""}
     ChainWatch.objects.filter(pk=watch_pk).update(**forgotten, genesis_hash=genesis_hash)

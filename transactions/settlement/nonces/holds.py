@@ -4,8 +4,6 @@ A held lane gives no request a nonce; what is in flight is still broadcast, bump
 a set: ending one does not end another.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection
 from datetime import datetime
@@ -18,7 +16,7 @@ from relayer_service.audit import actors
 from relayer_service.audit.recording import acted, record
 from relayer_service.database.clock import database_now, timestamp
 from relayer_service.storage.selections import Selection
-from relayers.states import event_data
+from relayers.pausing import event_data
 from transactions.events import RELAYER_HELD, RELAYER_RELEASED, LaneHoldData
 from transactions.models import Hold, Lane, Transaction
 from transactions.records.networks import network_of
@@ -112,7 +110,7 @@ def noops_due(lane: Lane) -> list[int]:
         return []
     due, head = set(), lane.watch.head_number if lane.watch else None
     has_gap = lane.gap_block is not None and head is not None and head >= lane.gap_block + GAP_BLOCKS
-    # While a lane is sealed, too: nothing above a gap becomes final.
+    # Also while a lane is sealed: nothing above a gap becomes final.
     if has_gap and (not lane.holds or Hold.LOST_COMMITS in lane.holds):
         due.add(lane.chain_nonce)
     # Nonces below the chain's were used by transactions that are unknown until they are final.

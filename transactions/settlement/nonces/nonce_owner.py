@@ -1,7 +1,5 @@
 """Finding out who used nonces that no attempt explains, lowest first, a few in each look."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -21,7 +19,7 @@ from transactions.settlement.searching import search
 
 # In one look; the next one goes on.
 MAX_NONCES = 8
-# After a search in vain: doubled each time, up to the limit.
+# Time after which a search that found nothing starts over: doubled each time, up to the limit.
 SEARCH_AGAIN, MAX_SEARCH_AGAIN, MAX_DOUBLED = timedelta(minutes=1), timedelta(hours=1), 10
 USED = "Its nonce {} was used in a final block, by none of its attempts; "
 NOT_FOUND = "the transaction that used it was not found yet."
@@ -46,14 +44,14 @@ def lowest_unexplained(lane: Lane, counts: Counts) -> int | None:
         return None
     rows = Transaction.objects.filter(IS_IN_FLIGHT, lane=lane, epoch=lane.epoch, nonce__lt=counts.final)
     lowest = rows.order_by("nonce").values_list("nonce", flat=True).first()
-    # A nonce above those of rows only after every one of these is settled.
+    # A nonce without a row is searched for once all nonces of rows are settled.
     return lowest if lowest is not None else (lane.next_nonce if lane.next_nonce < counts.final else None)
 
 
 def _identify(reader: NodeReader, lane: Lane, nonce: int, final_block: int) -> bool:
     """Search for the user of one nonce, on from where the last search ended; return whether it was assigned.
 
-    The search ends at the newest final block, not at that of the count: the node may have read the count later.
+    The search ends at the newest final block, not at the block of the count: the node may have read the count later.
     """
     start = _first_block(lane, database_now())
     if start >= final_block:
@@ -76,7 +74,7 @@ def _identify(reader: NodeReader, lane: Lane, nonce: int, final_block: int) -> b
         if receipt is None or receipt.block != result.found.block:
             return False
         try:
-            # A savepoint: nothing is written if a row changed meanwhile.
+            # A savepoint: nothing is written if a row has changed since it was read.
             with transaction.atomic():
                 is_rollup = reader.network.kind != NetworkKind.NONE
                 return adoption.settle(locked, result.found, receipt, agreed, is_rollup=is_rollup)

@@ -3,8 +3,6 @@
 It cannot know what was sent since the backup. The lanes are sealed, as after a failover.
 """
 
-from __future__ import annotations
-
 import logging
 
 from django.db.models import QuerySet
@@ -25,7 +23,7 @@ _checks: TTLCache[str, bool] = TTLCache()
 
 
 def check_all_lanes() -> None:
-    """Compare all lanes before a process takes its first turn: one without a witness may have lost commits, too."""
+    """Compare all lanes before a process takes its first turn: one without a witness may also have lost commits."""
     _checks.get_or_read("all", lambda: _hold_if_behind(Lane.objects.exclude(witness="")), SECONDS)
 
 

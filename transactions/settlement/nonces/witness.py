@@ -5,8 +5,6 @@ DATA_DIR and, if REDIS_URL is set, a key in Redis: either suffices. One that is 
 name is random and part of the database, so that no other database is compared with it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import logging
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Writing top-ups: each with its transaction, in one database transaction that locks both relayers."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,9 +24,9 @@ from transactions.limits.holders import SpendingRefused
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, Lane, TopUp, Transaction
 from transactions.records.crash_points import step
 from transactions.requests.accepting import Request, accept
-from transactions.topups import decisions
-from transactions.topups.decisions import BalanceReading
-from transactions.topups.quoting import Quote
+from transactions.top_ups import decisions
+from transactions.top_ups.decisions import BalanceReading
+from transactions.top_ups.quoting import Quote
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +34,7 @@ State = TopUp.State
 REQUESTED_BY = "Top-up of relayer {}"
 REFUSES = "The funding relayer {} refuses it: {}"
 SAME_ACCOUNT = "The funding relayer {} has the same account."
-# One that waits longer is decided anew: the balance may have changed.
+# One that waits longer is decided again: the balance may have changed.
 VALID_TIME = timedelta(hours=1)
 
 
@@ -104,7 +102,7 @@ def _decide(decision: Decision) -> bool:
 
 
 def _lock(decision: Decision) -> dict[int, Relayer]:
-    """Lock the relayer, so that its top-up is decided once, and its funding relayer, which others may ask too."""
+    """Lock the relayer, so that its top-up is decided once, and its funding relayer, which may fund others."""
     keys = [decision.relayer_pk, *([decision.funding_pk] if decision.funding_pk else [])]
     rows = Relayer.objects.select_for_update(no_key=True, of=("self",)).filter(pk__in=keys).order_by("pk")
     return {row.pk: row for row in rows}

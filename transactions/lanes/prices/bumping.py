@@ -1,25 +1,21 @@
-"""Attempts in flight: when to raise their price, and when to give them up. Pure functions."""
+"""Attempts in flight: when to raise their price ("bump" it), and when to give them up. Pure functions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 
-from chain import limits
 from chain.broadcast.sending import Outcome
-from chain.errors import ChainFault, InsufficientData
-from chain.fees.fee_models import KINDS
+from chain.errors import ChainFault
 from chain.networks import Network
-from chain.readings import HEAD
 from chain.transactions import Prices
 from transactions.lanes.prices import pricing
-from transactions.lanes.prices.market import BUMP_BLOCKS, MarketPrice, read_market
+from transactions.lanes.prices.context import TurnContext
+from transactions.lanes.prices.market import BUMP_BLOCKS, MarketPrice
 from transactions.lanes.prices.pricing import Ceiling, gwei, maximum
-from transactions.lanes.prices.simulation import NOOP_GAS, buffered_gas, own_name
 from transactions.limits.budgets import GasBudget
 from transactions.models import NOOPS, Attempt, Transaction
 from transactions.records.payloads import uses_gas_price
@@ -59,32 +55,21 @@ def is_review_due(row: Transaction, network: Network, now: datetime) -> bool:
     return bool(row.requested_action) or (last is not None and _waited(last, now) >= _patience(network, row.speed) / 2)
 
 
-def review_price(
-    network: Network,
-    policies: Mapping[str, Any],
-    row: Transaction,
-    attempts: Sequence[Attempt],
-    found: Mapping[str, Any],
-    spendable: int,
-    now: datetime,
-    gas_budget: GasBudget | None = None,
-) -> Bump | None:
+def review_price(context: TurnContext, row: Transaction, attempts: Sequence[Attempt], spendable: int) -> Bump | None:
     """Return a new price for one of the lowest rows in flight, the ceiling in its way, or None if none is needed.
 
-    `attempts` are all of the row, the newest last; `spendable` is the balance beyond the cost of nonces in flight.
-    `found["count"]`, the account's transaction count, shows whether the row is the next one to be mined. A spending
-    limit of gas does not stop no-ops: `gas_budget` is what is left of it.
+    `attempts` are all of the row, the newest last; `spendable` is the balance beyond the cost of nonces in flight. A
+    spending limit of gas does not stop no-ops.
     """
     old = pricing.highest(attempts)
     if old is None:
         return None
     last = attempts[-1]
     try:
-        market = read_market(network, policies, found, row.speed, found.get(own_name(row, "gas")))
+        market = context.price(row)
     except ChainFault:
         return None
-    is_next = found.get("count") == row.nonce
-    cause = _cause(network, last, old, market, is_next, now)
+    cause = _cause(context, row, last, old, market)
     if not cause:
         return None
     is_noop, patience = last.purpose in NOOPS, None if cause == FUTILE else OUTBID_PATIENCE
@@ -95,20 +80,12 @@ def review_price(
     if cause == FUTILE and maximum(old) >= settings.FEE_CEILING_MULTIPLE * market.current:
         # Far above the market already: the price is not what keeps it from being mined.
         return _stopped(old, pricing.market_ceiling(market, 0))
-    ceilings = [_balance_ceiling(last, old, spendable)]
-    if gas_budget is not None and not is_noop:
-        ceilings.append(_gas_ceiling(network, found, last, old, gas_budget))
-    return replace(_outbid(network, policies, attempts, old, market, ceilings), patience=patience)
+    ceilings = _ceilings(context, row, last, old, spendable)
+    return replace(_outbid(context, attempts, old, market, ceilings), patience=patience)
 
 
 def requested_price(
-    network: Network,
-    policies: Mapping[str, Any],
-    row: Transaction,
-    attempts: Sequence[Attempt],
-    found: Mapping[str, Any],
-    spendable: int | None = None,
-    gas_budget: GasBudget | None = None,
+    context: TurnContext, row: Transaction, attempts: Sequence[Attempt], spendable: int | None = None
 ) -> Bump | None:
     """Return the price of an attempt that was requested: explicit prices exactly, or else the market of its speed.
 
@@ -118,9 +95,8 @@ def requested_price(
     old = pricing.highest(attempts)
     if old is None:
         return None
-    ceilings = [] if spendable is None else [_balance_ceiling(attempts[-1], old, spendable)]
-    if gas_budget is not None and attempts[-1].purpose not in NOOPS:
-        ceilings.append(_gas_ceiling(network, found, attempts[-1], old, gas_budget))
+    network, policies = context.network, context.policies
+    ceilings = [] if spendable is None else _ceilings(context, row, attempts[-1], old, spendable)
     if row.pricing != Transaction.Pricing.SPEED:
         prices = pricing.explicit_price(network, row)
         if policies.get("gas_price_cap") is not None:
@@ -128,29 +104,24 @@ def requested_price(
         exceeded = [each for each in ceilings if each.price < maximum(prices)]
         return _stopped(old, exceeded[0]) if exceeded else Bump(prices)
     try:
-        market = read_market(network, policies, found, row.speed, found.get(own_name(row, "gas")))
+        market = context.price(row)
     except ChainFault:
         return None
     limit = pricing.market_ceiling(market, 0)
     if row.requested_action == Transaction.Action.SPEED_UP and maximum(old) >= limit.price:
         # Step by step, requests would lead to any price.
         return _stopped(old, limit)
-    return _outbid(network, policies, attempts, old, market, ceilings)
+    return _outbid(context, attempts, old, market, ceilings)
 
 
 def _outbid(
-    network: Network,
-    policies: Mapping[str, Any],
-    attempts: Sequence[Attempt],
-    old: Prices,
-    market: MarketPrice,
-    ceilings: Sequence[Ceiling],
+    context: TurnContext, attempts: Sequence[Attempt], old: Prices, market: MarketPrice, ceilings: Sequence[Ceiling]
 ) -> Bump:
     """Return the higher one of the market and of the minimum that replaces all attempts, below the ceilings."""
     required = pricing.replacement(old, pricing.named_minimum(attempts))
     wanted = pricing.highest_of(required, market.offer(is_legacy=old.gas_price is not None))
     ceiling = min(
-        pricing.policy_ceiling(network, policies, is_noop=attempts[-1].purpose in NOOPS),
+        pricing.policy_ceiling(context.network, context.policies, is_noop=attempts[-1].purpose in NOOPS),
         pricing.market_ceiling(market, maximum(old)),
         *ceilings,
         key=lambda each: each.price,
@@ -161,13 +132,14 @@ def _outbid(
     return Bump(prices)
 
 
-def _cause(network: Network, last: Attempt, old: Prices, market: MarketPrice, is_next: bool, now: datetime) -> str:
+def _cause(context: TurnContext, row: Transaction, last: Attempt, old: Prices, market: MarketPrice) -> str:
     """Return why the price is due to be raised, or "" if it is not."""
-    patience, waited = _patience(network, market.speed), _waited(last, now)
+    patience, waited = _patience(context.network, market.speed), _waited(last, context.now)
     if waited >= patience / 2 and (reason := _unminable(last, old, market)):
         return reason
     if _is_outbid(old, market) and waited >= patience:
         return f"It pays blocks less than the market, whose price is {gwei(market.current)}."
+    is_next = row.nonce == context.account.count
     if is_next and last.broadcasts > FUTILE_REBROADCASTS and waited >= 3 * patience:
         return FUTILE
     return ""
@@ -205,16 +177,23 @@ def _is_outbid(old: Prices, market: MarketPrice) -> bool:
     return market.tip * below > tip * above
 
 
+def _ceilings(context: TurnContext, row: Transaction, last: Attempt, old: Prices, spendable: int) -> list[Ceiling]:
+    """Return the ceilings of an attempt with the same payload: the balance, and what is left of a spending limit."""
+    budget = context.gas_budget(row) if last.purpose not in NOOPS else None
+    balance = _balance_ceiling(last, old, spendable)
+    return [balance] if budget is None else [balance, _gas_ceiling(context, last, old, budget)]
+
+
 def _balance_ceiling(last: Attempt, old: Prices, spendable: int) -> Ceiling:
     # The cost of the last attempt is reserved already.
     price = maximum(old) + spendable // last.gas_limit if last.gas_limit else 0
     return Ceiling("balance", price, f"the balance, which covers {gwei(max(price, 0))}")
 
 
-def _gas_ceiling(network: Network, found: Mapping[str, Any], last: Attempt, old: Prices, budget: GasBudget) -> Ceiling:
+def _gas_ceiling(context: TurnContext, last: Attempt, old: Prices, budget: GasBudget) -> Ceiling:
     try:
         # As above, what the last attempt can cost is counted already; or a no-op, a bump above it and rounded up.
-        gas = max(last.gas_limit, pricing.bumped(noop_gas(network, found)))
+        gas = max(last.gas_limit, pricing.bumped(context.noop_gas()))
     except ChainFault:
         return Ceiling("no-op", 0, f"{budget.words}: the gas of a no-op is unknown")
     price = maximum(old) + budget.left // gas - 1 if last.gas_limit else 0
@@ -226,20 +205,15 @@ def _stopped(old: Prices, ceiling: Ceiling) -> Bump:
     return Bump(None, reason, ceiling.name)
 
 
-def price_noop(
-    network: Network,
-    policies: Mapping[str, Any],
-    attempts: Sequence[Attempt],
-    found: Mapping[str, Any],
-    old: Prices | None = None,
-) -> tuple[int, Prices]:
+def price_noop(context: TurnContext, attempts: Sequence[Attempt], old: Prices | None = None) -> tuple[int, Prices]:
     """Return gas limit and price of a no-op that replaces these attempts, or an `old` price, or closes a nonce.
 
-    `found` has the readings of `simulation.noop_readings`, too. A `ChainFault` is raised if the gas is unknown, or if
-    there is neither an attempt nor a market. It always outbids the attempts, whose price may be above a cap that was
-    lowered meanwhile; otherwise it is at most two bumps above the cap, whatever minimum a node names.
+    A `ChainFault` is raised if the gas is unknown, or if there is neither an attempt nor a market. The price always
+    outbids the attempts, which may be above a cap that was lowered since; otherwise it is at most two bumps above the
+    cap, whatever minimum a node names.
     """
-    gas_limit = noop_gas(network, found)
+    network, policies = context.network, context.policies
+    gas_limit = context.noop_gas()
     old = old or pricing.highest(attempts)
     is_legacy = old.gas_price is not None if old else uses_gas_price(network, policies)
     ceiling = pricing.policy_ceiling(network, policies, is_noop=True).price
@@ -248,24 +222,13 @@ def price_noop(
         named = pricing.within(pricing.replacement(old, pricing.named_minimum(attempts)), ceiling)
         required = pricing.highest_of(pricing.replacement(old), named)
     try:
-        offer = read_market(network, policies, found, Speed.FAST).offer(is_legacy=is_legacy)
+        offer = context.market.price(Speed.FAST).offer(is_legacy=is_legacy)
     except ChainFault:
         if required is None:
             raise
         return gas_limit, required
     offer = pricing.within(offer, ceiling)
     return gas_limit, pricing.highest_of(required, offer) if required else offer
-
-
-def noop_gas(network: Network, found: Mapping[str, Any]) -> int:
-    model = KINDS[network.kind]
-    estimate = found.get(NOOP_GAS, InsufficientData("The gas of a no-op is unknown."))
-    if not isinstance(estimate, ChainFault):
-        return buffered_gas(network, estimate.gas, found[HEAD].gas_limit)
-    if model.has_l1_gas or not model.has_ethereum_gas:
-        raise estimate
-    # A transfer without data needs exactly this much, and one that reverts closes its nonce, too.
-    return limits.TRANSFER_GAS
 
 
 def blocking_reason(

@@ -3,10 +3,8 @@
 The second one locks the lane and the limits, and inserts nothing if somebody else has a lock, or if something has
 changed between the two: then the caller locks first and reads afterwards. A lane that was taken from its relayer, or a
 limit that was added to, between the start of the second statement and its lock does not match either: at the isolation
-level READ COMMITTED, PostgreSQL evaluates the conditions of a locked row anew.
+level READ COMMITTED, PostgreSQL evaluates the conditions of a locked row again.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Mapping

@@ -1,16 +1,14 @@
 """Whether a relayer can send a requested transaction: its policies and the limits of its network. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from chain import limits
-from chain.fees.fee_models import KINDS
+from chain.fees.network_fees import KINDS
 from chain.networks import BaseFeeRule, Network
-from chain.transactions import NotATransaction, Prices
+from chain.transactions import NotATransaction
 from chain.transactions import Transaction as Payload
 from chain.transactions.model import DYNAMIC_FEE, LEGACY
 from relayers.policies import PolicyRefused, check_receiver, fee_options
@@ -53,17 +51,10 @@ def _payload(values: Mapping[str, Any], network: Network) -> Payload:
     return Payload(
         kind=LEGACY if is_legacy else DYNAMIC_FEE,
         chain_id=network.chain_id,
-        sender=None,
         to=values.get("to"),
-        nonce=0,
         value=values["value"],
         data=values.get("data", b""),
         gas=values.get("gas_limit", 0),
-        prices=Prices(),
-        access_list=(),
-        blob_hashes=(),
-        authorizations=(),
-        unsigned=b"",
     )
 
 
@@ -72,7 +63,7 @@ def _gas_faults(values: Mapping[str, Any], policies: Mapping[str, Any], network:
         if fee_options(policies).estimate_gas:
             return {}
         return {"gas_limit": ["required: the relayer's policy gas_limit_estimation is false"]}
-    minimum = limits.minimum_gas(payload, network) if KINDS[network.kind].has_ethereum_gas else 0
+    minimum = KINDS[network.kind].minimum_gas(payload, network)
     if payload.gas < minimum:
         return {"gas_limit": [f"must be at least {minimum}, the minimum of this transaction on {network.name}"]}
     try:

@@ -1,6 +1,4 @@
-"""Finding relayers to top up, and reading their balances: from the nodes now, and not those of the last check."""
-
-from __future__ import annotations
+"""Finding relayers to top up, and reading their balances from the nodes: the last check may be too old."""
 
 import logging
 import random
@@ -26,10 +24,10 @@ from relayers.health.checking import batches
 from relayers.models import Relayer
 from transactions.models import FINAL, TopUp, Waiting
 from transactions.records.crash_points import step
-from transactions.topups import decisions, opening
-from transactions.topups.decisions import BalanceReading
-from transactions.topups.opening import Decision
-from transactions.topups.quoting import quote
+from transactions.top_ups import decisions, sending
+from transactions.top_ups.decisions import BalanceReading
+from transactions.top_ups.quoting import quote
+from transactions.top_ups.sending import Decision
 
 logger = logging.getLogger(__name__)
 logger.addFilter(OutageFilter())
@@ -48,7 +46,7 @@ _sweeping = threading.Lock()
 def sweep() -> None:
     """Follow open top-ups, and read and decide about the relayers that may need one.
 
-    Nodes that hang can make it last long: meanwhile, this process starts no other one.
+    Nodes that hang can make it last long: until it ends, this process starts no other one.
     """
     if not is_enabled("transactions") or not _sweeping.acquire(blocking=False):
         return
@@ -68,7 +66,7 @@ def sweep() -> None:
 
 def _decide(decision: Decision) -> None:
     try:
-        opening.decide(decision)
+        sending.decide(decision)
     except Exception:
         # An outage of the database, or a bug: the others are still decided, and the next sweep reads this one again.
         logger.exception("The top-up of the relayer %s failed", decision.relayer_pk)
@@ -104,7 +102,7 @@ def candidates() -> list[Relayer]:
 def read(relayers: Sequence[Relayer]) -> list[tuple[Relayer, BalanceReading]]:
     """Return the balances of relayers with the same nodes, all in the state of one block.
 
-    The block is read first, and the balances are those of its number: a batch may see several blocks.
+    The number of the block is read first, and the balances at it: a batch may see several blocks.
     """
     chain_id = relayers[0].expected_chain_id
     try:

@@ -1,6 +1,4 @@
-"""Judging rows by what a node reported: a pure function from rows and a view of the chain to verdicts."""
-
-from __future__ import annotations
+"""Judging rows by what a node reported: a pure function from rows and a view of the chain to judgments."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +78,7 @@ class Contradicted:
     details: str
 
 
-Verdict = Mined | Reorged | Finished | Disputed | Consumed | Contradicted
+Judgment = Mined | Reorged | Finished | Disputed | Consumed | Contradicted
 
 
 def receipts_to_read(lane: Lane, watched: Sequence[Watched], view: ChainView, network: Network) -> list[str]:
@@ -95,12 +93,12 @@ def receipts_to_read(lane: Lane, watched: Sequence[Watched], view: ChainView, ne
 
 
 def receipts_to_compare(lane: Lane, watched: Sequence[Watched], view: ChainView, network: Network) -> list[str]:
-    """Return the hashes to read from other nodes, too: of rows that may end without having executed their payload."""
+    """Return the hashes to read from a second node: of rows that may end without having executed their payload."""
 
     def is_compared(each: Watched) -> bool:
-        verdict = _judge(lane, each, view, network)
+        judgment = _judge(lane, each, view, network)
         is_doubted = each.has_rivals or Hold.LOST_COMMITS in lane.holds
-        is_otherwise = isinstance(verdict, Finished) and (is_doubted or verdict.cause not in EXECUTED)
+        is_otherwise = isinstance(judgment, Finished) and (is_doubted or judgment.cause not in EXECUTED)
         return is_otherwise or is_disputed(each.row)
 
     return [attempt.hash for each in watched if is_compared(each) for attempt in each.attempts]
@@ -140,16 +138,16 @@ def is_deep(lane: Lane, each: Watched, view: ChainView, network: Network) -> boo
     return view.head.number - number + 1 >= network.confirmations
 
 
-def judge(lane: Lane, watched: Sequence[Watched], view: ChainView, network: Network) -> list[Verdict]:
-    """Return what the view decides about rows of a lane, at most one verdict for each.
+def judge(lane: Lane, watched: Sequence[Watched], view: ChainView, network: Network) -> list[Judgment]:
+    """Return what the view decides about rows of a lane, at most one judgment for each.
 
     A missing receipt decides nothing: a node's index may lag behind its blocks.
     """
-    verdicts = (_judge(lane, each, view, network) for each in watched)
-    return [verdict for verdict in verdicts if verdict is not None]
+    judgments = (_judge(lane, each, view, network) for each in watched)
+    return [judgment for judgment in judgments if judgment is not None]
 
 
-def _judge(lane: Lane, each: Watched, view: ChainView, network: Network) -> Verdict | None:
+def _judge(lane: Lane, each: Watched, view: ChainView, network: Network) -> Judgment | None:
     row = each.row
     if row.status in IN_FLIGHT:
         return _judge_in_flight(lane, each, view)
@@ -158,7 +156,7 @@ def _judge(lane: Lane, each: Watched, view: ChainView, network: Network) -> Verd
     return _judge_final(row, view) if row.status in FINAL else None
 
 
-def _judge_in_flight(lane: Lane, each: Watched, view: ChainView) -> Verdict | None:
+def _judge_in_flight(lane: Lane, each: Watched, view: ChainView) -> Judgment | None:
     for attempt in each.attempts:
         receipt = view.receipts.get(attempt.hash)
         if receipt is not None and view.hashes.get(receipt.block.number, receipt.block.hash) == receipt.block.hash:
@@ -167,7 +165,7 @@ def _judge_in_flight(lane: Lane, each: Watched, view: ChainView) -> Verdict | No
     return Consumed(each.row) if final is not None and each.nonce < final else None
 
 
-def _judge_mined(lane: Lane, each: Watched, view: ChainView, network: Network) -> Verdict | None:
+def _judge_mined(lane: Lane, each: Watched, view: ChainView, network: Network) -> Judgment | None:
     row, attempt = each.row, each.row.mined_attempt
     assert attempt is not None
     canonical = is_canonical(row, view)
@@ -225,7 +223,7 @@ def outcome(row: Transaction, attempt: Attempt, receipt: Receipt) -> tuple[Cause
     return Cause.REVERTED, f"{REVERTED} {late}".rstrip()
 
 
-def _judge_final(row: Transaction, view: ChainView) -> Verdict | None:
+def _judge_final(row: Transaction, view: ChainView) -> Judgment | None:
     """Return whether the chain contradicts a final row. Its status never changes."""
     if row.mined_attempt is None or row.contradicted_at is not None or is_canonical(row, view) is not False:
         return None

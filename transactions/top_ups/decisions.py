@@ -1,7 +1,5 @@
 """When a relayer is topped up, and by how much: pure functions of rows and readings."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,7 +49,7 @@ def settled_block(top_up: TopUp, row: Transaction, lane: Lane, now: datetime) ->
     """Return a block after which a top-up changes no balance any more; None while it still can.
 
     A final status is not enough: a reorg deeper than `confirmations` can remove the transaction, and its bytes are
-    broadcast again. Its nonce must be final, too.
+    broadcast again. Its nonce must also be final.
     """
     if row.status not in FINAL:
         return None
@@ -97,7 +95,7 @@ def backoff(failures: int) -> timedelta:
 
 
 def limit_fault(amounts: TopUpAmounts, amount: int, sent: Sequence[int], network: Network | None) -> str:
-    """Return why the daily limit does not allow an amount, with those of the last 24 hours; "" if it does."""
+    """Return why the daily limit does not allow an amount after the amounts of the last 24 hours; "" if it does."""
     left = max(0, amounts.daily_limit - sum(sent))
     if amount <= left:
         return ""

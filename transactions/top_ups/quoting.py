@@ -1,23 +1,20 @@
 """What a top-up can cost its funding relayer, read from the nodes before anything is locked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from chain.errors import ChainFault
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
-from transactions.lanes.prices import planning
-from transactions.lanes.prices.planning import Account, Send
-from transactions.lanes.prices.readings import gather_with_account
+from transactions.lanes.prices.context import read_context
+from transactions.lanes.prices.market import Sender
+from transactions.lanes.prices.planning import Account, Send, plan
 from transactions.models import Transaction
-from transactions.records.networks import network_of
 from transactions.records.routing import UNREADABLE_NODES
 
 # Of a transaction that is only planned here.
 NO_KEY = 0
-# `opening` compares with the true one.
+# `sending` compares with the true one.
 UNLIMITED = 2**256
 CANNOT_SEND = "The funding relayer {} cannot send it: {}"
 NO_NODES = "The nodes of the funding relayer {} do not answer: {}"
@@ -38,17 +35,14 @@ def quote(funding: Relayer, receiver: str, amount: int, now: datetime) -> Quote:
     """Plan the transaction as the lane of the funding relayer would. No query: it is called in threads."""
     if not funding.address:
         return Quote(fault=f"The funding relayer {funding.identifier} has no address.")
-    network = network_of(funding)
     row = Transaction(pk=NO_KEY, to=receiver, value_text=str(amount), valid_until=now + timedelta(hours=1))
-    readings = planning.readings(network, funding.policies, [row], funding.address)
     try:
-        found = gather_with_account(funding.node_urls(), network, funding.policies, funding.address, readings)
+        context = read_context(Sender.of(funding, funding.address), [row], now)
     except DecryptionError:
         return Quote(fault=NO_NODES.format(funding.identifier, UNREADABLE_NODES))
     except ChainFault as fault:
         return Quote(fault=NO_NODES.format(funding.identifier, fault))
-    account = Account(funding.address, UNLIMITED, in_flight_cost=0, room=1, has_unmined=False)
-    decision = planning.plan(network, funding.policies, [row], found, account)[0]
+    (decision,) = plan(context, [row], Account(UNLIMITED, in_flight_cost=0, room=1, has_unmined=False))
     if isinstance(decision, Send):
-        return Quote(decision.max_cost, found["balance"], found["count"])
+        return Quote(decision.max_cost, context.account.balance, context.account.count)
     return Quote(fault=CANNOT_SEND.format(funding.identifier, decision.reason))

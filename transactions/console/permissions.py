@@ -1,0 +1,17 @@
+"""Who can view transactions on the pages of the admin."""
+
+from django.http import HttpRequest
+
+from relayer_service.console.panels import Panel
+from relayer_service.extensions import is_enabled
+
+
+def may_view_transactions(request: HttpRequest) -> bool:
+    return is_enabled("transactions") and bool(request.user.has_perm("transactions.view_transaction"))
+
+
+class TransactionsPanel(Panel):
+    """A panel for staff who can view transactions."""
+
+    def may_view(self, request: HttpRequest) -> bool:
+        return may_view_transactions(request)
