@@ -7,5 +7,5 @@ It imports only `relayer_service`, and raises its own errors (`errors.py`).
 - `readings`: several values in one batch, from the cache where they are fresh; `contracts`: contract calls for them.
 - `transactions/`: decoding and encoding. `broadcast/`: `eth_sendRawTransaction`.
 - `fees/`: the fee of a transaction in the network's coin (`native_fee`), from the values of `readings`.
-- `probe`: compares the nodes of a network with its settings.
+- `network_check`: compares the nodes of a network with its settings.
 """

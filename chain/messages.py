@@ -12,10 +12,9 @@ MESSAGE_PREFIX = b"\x19Ethereum Signed Message:\n"
 TYPED_DATA_PREFIX = b"\x19\x01"
 
 
-def message_digest(message: str) -> bytes:
-    """Return the digest of a message (EIP-191, `personal_sign`); a string of hexadecimal digits is text too."""
-    text = message.encode()
-    return keccak(MESSAGE_PREFIX + str(len(text)).encode() + text)
+def message_digest(message: bytes) -> bytes:
+    """Return the digest of a message (EIP-191, `personal_sign`)."""
+    return keccak(MESSAGE_PREFIX + str(len(message)).encode() + message)
 
 
 def typed_data_digest(domain_separator: bytes, message_hash: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The supported networks: those of `networks.json`, and those that NETWORKS_FILE adds or replaces."""
+"""The supported networks: `networks.json`, and what NETWORKS_FILE adds or replaces."""
 
 import json
 import math
@@ -19,7 +19,7 @@ SHIPPED = Path(__file__).parent / "networks.json"
 
 
 class NetworkKind(StrEnum):
-    """How a network charges for a transaction; `fees/fee_models.py` has a class for each."""
+    """How a network charges for a transaction; `fees/network_fees.py` has a class for each."""
 
     NONE = "none"
     OP_STACK = "op-stack"
@@ -35,7 +35,7 @@ class BaseFeeRule(StrEnum):
 
     EIP_1559 = "eip-1559"
     ETH_BASE_FEE = "eth_baseFee"
-    # It changes slowly: that of the last block, with the margin.
+    # It changes slowly: the base fee of the last block, with the margin.
     LAST_BLOCK = "last-block"
     # There is no base fee, but a single price by `eth_gasPrice`.
     NONE = "none"
@@ -80,7 +80,7 @@ class Network:
     max_head_age_seconds: int | None = None
     # Blocks until a transaction is final; None if nodes support the tag `finalized`.
     finality_depth: int | None = None
-    # Blocks from that of a transaction, which is the first, until the transaction is confirmed.
+    # Blocks until a transaction is confirmed, counted from its own block.
     confirmations: int = 12
     # Maximum number of unmined transactions of an account.
     window: int = 16
@@ -257,7 +257,7 @@ def aliases() -> dict[str, str]:
 
 
 def resolve_alias(name: str) -> str:
-    """Return the name of a network; one that is no alias, or that NETWORKS_FILE defines, as it is."""
+    """Return the name of a network; any other name, or one that NETWORKS_FILE defines, is returned as it is."""
     return name if name in networks() else aliases().get(name, name)
 
 

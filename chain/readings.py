@@ -44,8 +44,8 @@ def gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[st
 
 
 def gather_each(
-    relayer_nodes: Sequence[Node], network: Network, readings: Mapping[str, ChainReading]
-) -> dict[str, Any]:
+    relayer_nodes: Sequence[Node], network: Network, readings: Mapping[Any, ChainReading]
+) -> dict[Any, Any]:
     """Return the value or the `ChainFault` of each reading by name, with the `head` block.
 
     Only `NodesUnreachable` is raised. If no node answers all calls, one of them may be the reason, such as a
@@ -69,7 +69,7 @@ def gather_each(
     return {**found, **dict(zip(alone, map_threads(read, [*alone]), strict=True))}
 
 
-def _gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[str, ChainReading]) -> dict[str, Any]:
+def _gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[Any, ChainReading]) -> dict[Any, Any]:
     # The nodes of one relayer must not affect the fees of another.
     source = (network.chain_id, frozenset(relayer_nodes))
     cached: Head | None = _values.get((source, HEAD))

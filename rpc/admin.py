@@ -10,7 +10,7 @@ from unfold.decorators import display
 from relayer_service.console.base import ResourceAdmin
 from relayer_service.console.lists.filters import StateFilter
 from relayers.console.filters import NetworkFilter
-from relayers.console.formatting import address
+from relayers.console.formatting import address, column
 from rpc.console import formatting
 from rpc.console.forms import COLUMNS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
 from rpc.fees import price_checks
@@ -84,25 +84,15 @@ class FeeTokenAdmin(ResourceAdmin):
             *([("Status", {"fields": ["created_at"]})] if obj else []),
         ]
 
-    @display(description="address", ordering="address")
-    def shown_address(self, token: FeeToken) -> str:
-        return address(token)
-
-    @display(description="state")
-    def state(self, token: Any) -> str:
-        return formatting.badge(token.state)
-
-    @display(description="last price and its age")
-    def price(self, token: FeeToken) -> str:
-        return formatting.price(token)
+    shown_address = column("address", address, ordering="address")
+    state = column("state", lambda token: formatting.badge(token.state))
+    price = column("last price and its age", formatting.price)
 
     @display(description="sources")
     def sources(self, token: FeeToken) -> str:
         return format_html_join("", "<div>{}</div>", ((source,) for source in token.sources.all())) or "none"
 
-    @display(description="margin", ordering="margin_bps")
-    def margin(self, token: FeeToken) -> str:
-        return f"{token.margin_bps:,} bps"
+    margin = column("margin", lambda token: f"{token.margin_bps:,} bps", ordering="margin_bps")
 
     @display(description="sources")
     def shown_sources(self, token: FeeToken) -> str:

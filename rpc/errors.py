@@ -9,7 +9,7 @@ from relayers import policies
 
 
 class RpcError(Exception):
-    """A failure that the response contains. Its description is never that of a foreign error."""
+    """A failure that the response contains. Its description never contains a foreign error."""
 
     code: ClassVar[int]
     message: ClassVar[str]

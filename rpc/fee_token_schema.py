@@ -17,13 +17,7 @@ TOKEN: dict[str, Any] = {
 }
 EXAMPLE = OpenApiExample(
     "FeeToken",
-    {
-        "id": "sepolia:USDC",
-        **TOKEN,
-        "decimals": 6,
-        "rate": "3000.5",
-        "rated_at": "2026-01-01T00:00:00.000000Z",
-    },
+    {"id": "sepolia:USDC", **TOKEN, "decimals": 6, "rate": "3000.5", "rated_at": "2026-01-01T00:00:00.000000Z"},
     response_only=True,
 )
 LIST: dict[str, Any] = {

@@ -6,8 +6,14 @@ from django.db import models
 
 from chain.networks import networks, resolve_alias
 from relayer_service.amounts import BASIS_POINTS
-from relayer_service.api.evm import EvmAddressField
-from relayer_service.api.serializers import BooleanField, IntegerField, ListField, StrictSerializer, StringField
+from relayer_service.api.serializers import (
+    BooleanField,
+    EvmAddressField,
+    IntegerField,
+    ListField,
+    StrictSerializer,
+    StringField,
+)
 from relayer_service.fleet.files import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Section
@@ -59,7 +65,7 @@ class FeeTokenSection(Section):
         defaults = FeeToken(enabled=token.enabled)
         write.set({name: values.get(name, getattr(defaults, name)) for name in self.columns})
         sound = self.file.check(path, lambda: write.check(exclude=broken)) and not broken
-        # Uniqueness is checked within the file too, not only in the database.
+        # Uniqueness is checked in the file as well as in the database.
         is_unique = bool(broken & {"network", "symbol"}) or self._claim(
             f"{path}.symbol", self.claimed, (token.network, token.symbol), "duplicate token"
         )

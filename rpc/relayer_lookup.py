@@ -1,11 +1,9 @@
 """Finding the relayer of a JSON-RPC call, which only reads: code that decides about money uses `find_relayer`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from chain.nodes.failover import Node
 from relayer_service.database.ttl_cache import TTLCache
@@ -32,7 +30,7 @@ class RpcRelayer:
     fault: str = ""
 
     @classmethod
-    def from_row(cls, row: Relayer) -> RpcRelayer:
+    def from_row(cls, row: Relayer) -> Self:
         nodes, fault = [], ""
         try:
             nodes = row.node_urls()

@@ -8,11 +8,11 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.amounts import BASIS_POINTS, parse_rate
-from relayer_service.api import representation
-from relayer_service.api.evm import EvmAddressField
+from relayer_service.api import resource_serializers
 from relayer_service.api.serializers import (
     BooleanField,
     ChoiceField,
+    EvmAddressField,
     IntegerField,
     ListField,
     LiteralField,
@@ -54,12 +54,7 @@ class RpcRequestSerializer(StrictSerializer):
     """A JSON-RPC 2.0 request."""
 
     jsonrpc = ChoiceField([VERSION], help_text="The JSON-RPC version.")
-    id = RpcIdField(
-        required=False,
-        allow_null=True,
-        default=None,
-        help_text="Returned as a string; null stays null.",
-    )
+    id = RpcIdField(required=False, allow_null=True, default=None, help_text="Returned as a string; null stays null.")
     method = StringField(allow_blank=True, help_text="The method to call.")
     params = RpcParamsField(required=False, default=dict, help_text="The params of the method.")
 
@@ -165,7 +160,7 @@ class PriceSourceField(SourceField):
     entry_class = PriceSourceSerializer
 
 
-class FeeTokenSerializer(representation.ResourceSerializer):
+class FeeTokenSerializer(resource_serializers.ResourceSerializer):
     """A token that fees can be quoted in, on one network; fields that are not set are omitted."""
 
     id = StringField(help_text="`network:symbol`.")
@@ -196,7 +191,12 @@ class FeeTokenSerializer(representation.ResourceSerializer):
         }
 
 
-class CreateFeeTokenSerializer(representation.CreateSerializer):
+class SourcesMixin(serializers.Serializer[Any]):
+    def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return attrs | ({"sources": [PriceSource(**each) for each in attrs["sources"]]} if "sources" in attrs else {})
+
+
+class CreateFeeTokenSerializer(SourcesMixin, resource_serializers.CreateSerializer):
     """A fee token to create."""
 
     answer_class = FeeTokenSerializer
@@ -210,11 +210,8 @@ class CreateFeeTokenSerializer(representation.CreateSerializer):
     max_spread_bps = IntegerField(max_value=BASIS_POINTS, required=False, help_text=SPREAD_HELP)
     sources = ListField(child=PriceSourceField(), max_length=MAX_SOURCES, help_text=SOURCES_HELP)
 
-    def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return attrs | source_rows(attrs)
 
-
-class UpdateFeeTokenSerializer(representation.UpdateSerializer):
+class UpdateFeeTokenSerializer(SourcesMixin, resource_serializers.UpdateSerializer):
     """Changes of a fee token; omitted fields stay. Its network and symbol identify it and cannot be changed."""
 
     answer_class = FeeTokenSerializer
@@ -229,10 +226,3 @@ class UpdateFeeTokenSerializer(representation.UpdateSerializer):
     confirm_rates = BooleanField(
         required=False, help_text="If true, the age of all fixed rates restarts now, even if they are unchanged."
     )
-
-    def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return attrs | source_rows(attrs)
-
-
-def source_rows(attrs: dict[str, Any]) -> dict[str, Any]:
-    return {"sources": [PriceSource(**each) for each in attrs["sources"]]} if "sources" in attrs else {}

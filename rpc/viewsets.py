@@ -26,11 +26,7 @@ from rpc.dispatch import answer
 from rpc.models import FeeToken
 from rpc.relayer_lookup import find_cached_relayer
 from rpc.schema import CALL, RpcSchema
-from rpc.serializers import (
-    VERSION,
-    FeeTokenSerializer,
-    RpcRequestSerializer,
-)
+from rpc.serializers import VERSION, FeeTokenSerializer, RpcRequestSerializer
 
 # Shared by all requests: it has no state, and creating one costs more than using it.
 REQUEST = RpcRequestSerializer()

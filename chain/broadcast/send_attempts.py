@@ -1,4 +1,4 @@
-"""One attempt to broadcast at one node: in the order of the nonces, with a verdict for each transaction."""
+"""One attempt to broadcast at one node: in the order of the nonces, with a reply for each transaction."""
 
 import logging
 import time
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 from eth_utils.crypto import keccak
 
-from chain.broadcast.send_outcomes import Broadcast, Verdict, failed, judge_error, judge_result
+from chain.broadcast.send_outcomes import Broadcast, NodeReply, failed, judge_error, judge_result
 from chain.broadcast.send_texts import Outcome
 from chain.nodes import attempts
 from chain.nodes.answers import BatchRefused, Fault, rate_limited, refuses_batches
@@ -33,45 +33,45 @@ Batch = Sequence[SignedTransaction]
 # Called before each request: which bytes may leave now. Without it, all of them.
 Allowed = Callable[[], Container[bytes]] | None
 # Of a transaction that was not sent, as it may not leave any more.
-WITHHELD = Verdict(Broadcast(Outcome.UNKNOWN))
+WITHHELD = NodeReply(Broadcast(Outcome.UNKNOWN))
 PREDECESSOR_IS_THERE = {Outcome.ACCEPTED, Outcome.KNOWN, Outcome.NONCE_TOO_LOW}
 OUT_OF_TIME = Fault("the deadline has passed", is_client_error=True)
 
 
 def attempt(
     url: str, batch: Batch, chain_id: int | None, seconds: float, *, one_at_a_time: bool, allowed: Allowed = None
-) -> list[Verdict]:
-    """Return the verdict of a node for each transaction; nothing is sent to a node on another chain."""
+) -> list[NodeReply]:
+    """Return the reply of a node for each transaction; nothing is sent to a node on another chain."""
     deadline = time.monotonic() + seconds
     try:
         attempts.check_chain(url, chain_id, _until(deadline))
     except Fault as fault:
         return [failed(fault)] * len(batch)
     started = time.monotonic()
-    verdicts = _send(url, batch, deadline, one_at_a_time, allowed)
-    faults = [verdict.fault for verdict in verdicts if verdict.fault]
-    if any(verdict is not WITHHELD for verdict in verdicts):
+    replies = _send(url, batch, deadline, one_at_a_time, allowed)
+    faults = [reply.fault for reply in replies if reply.fault]
+    if any(reply is not WITHHELD for reply in replies):
         note_call(url, time.monotonic() - started, faults[0] if faults else None)
     if faults:
         attempts.distrust(url, chain_id)
-    return verdicts
+    return replies
 
 
-def _send(url: str, transactions: Batch, deadline: float, one_at_a_time: bool, allowed: Allowed) -> list[Verdict]:
+def _send(url: str, transactions: Batch, deadline: float, one_at_a_time: bool, allowed: Allowed) -> list[NodeReply]:
     if not one_at_a_time and len(transactions) <= attempts.batch_limit(url, len(transactions)):
         try:
-            verdicts = _post(url, transactions, deadline, allowed)
-            return _resend_overtaken(url, transactions, verdicts, deadline, allowed)
+            replies = _post(url, transactions, deadline, allowed)
+            return _resend_overtaken(url, transactions, replies, deadline, allowed)
         except BatchRefused:
             attempts.note_batch_refused(url, len(transactions))
     return _send_in_sequence(url, transactions, deadline, allowed)
 
 
 def _resend_overtaken(
-    url: str, transactions: Batch, verdicts: list[Verdict], deadline: float, allowed: Allowed
-) -> list[Verdict]:
+    url: str, transactions: Batch, replies: list[NodeReply], deadline: float, allowed: Allowed
+) -> list[NodeReply]:
     """Send a transaction again if the node checked it before it had its predecessor: some run a batch in parallel."""
-    found = list(verdicts)
+    found = list(replies)
     for number in range(1, len(transactions)):
         is_overtaken = (
             found[number].outcome is Outcome.NONCE_TOO_HIGH and found[number - 1].outcome in PREDECESSOR_IS_THERE
@@ -81,19 +81,19 @@ def _resend_overtaken(
     return found
 
 
-def _send_in_sequence(url: str, transactions: Batch, deadline: float, allowed: Allowed) -> list[Verdict]:
+def _send_in_sequence(url: str, transactions: Batch, deadline: float, allowed: Allowed) -> list[NodeReply]:
     """Send one after the other, each after the answer to the one before; stop at a fault of the node."""
-    verdicts: list[Verdict] = []
+    replies: list[NodeReply] = []
     for transaction in transactions:
         if time.monotonic() >= deadline:
-            return verdicts + [failed(OUT_OF_TIME)] * (len(transactions) - len(verdicts))
-        verdicts += _post(url, [transaction], deadline, allowed)
-        if fault := verdicts[-1].fault:
-            return verdicts + [failed(fault)] * (len(transactions) - len(verdicts))
-    return verdicts
+            return replies + [failed(OUT_OF_TIME)] * (len(transactions) - len(replies))
+        replies += _post(url, [transaction], deadline, allowed)
+        if fault := replies[-1].fault:
+            return replies + [failed(fault)] * (len(transactions) - len(replies))
+    return replies
 
 
-def _post(url: str, transactions: Batch, deadline: float, allowed: Allowed = None) -> list[Verdict]:
+def _post(url: str, transactions: Batch, deadline: float, allowed: Allowed = None) -> list[NodeReply]:
     if allowed is not None:
         leaving = allowed()
         chosen = [each for each in transactions if each.raw in leaving]
@@ -121,7 +121,7 @@ def _until(deadline: float) -> float:
     return max(0.0, min(attempts.ATTEMPT_SECONDS, deadline - time.monotonic()))
 
 
-def _read(answer: Answer, ids: Sequence[int], hashes: Sequence[str]) -> list[Verdict]:
+def _read(answer: Answer, ids: Sequence[int], hashes: Sequence[str]) -> list[NodeReply]:
     retry_after = answer.headers.get("Retry-After", "").strip()
     try:
         body = orjson.loads(answer.body)
@@ -146,16 +146,16 @@ def _read(answer: Answer, ids: Sequence[int], hashes: Sequence[str]) -> list[Ver
     ]
 
 
-def _judge(status: int, retry_after: str, entry: Any, expected_hash: str, missing: Fault) -> Verdict:
+def _judge(status: int, retry_after: str, entry: Any, expected_hash: str, missing: Fault) -> NodeReply:
     if entry is None or ("result" not in entry and entry.get("error") is None):
         return failed(missing)
     fault = _status_fault(status, retry_after)
     if entry.get("error") is None:
         return failed(fault) if fault else judge_result(entry["result"], expected_hash)
-    verdict = judge_error(entry["error"], expected_hash, retry_after)
+    reply = judge_error(entry["error"], expected_hash, retry_after)
     # The words count first: nodes report errors of transactions with any status.
-    is_unclear = verdict.outcome is Outcome.UNKNOWN and verdict.fault is None
-    return failed(fault) if fault and is_unclear and status != HTTPStatus.BAD_REQUEST else verdict
+    is_unclear = reply.outcome is Outcome.UNKNOWN and reply.fault is None
+    return failed(fault) if fault and is_unclear and status != HTTPStatus.BAD_REQUEST else reply
 
 
 def _status_fault(status: int, retry_after: str) -> Fault | None:

@@ -14,11 +14,11 @@ MAX_ERROR_LENGTH = 200
 # Far longer than any message of a client; a revert reason can have any length.
 MAX_MATCHED_LENGTH = 4_000
 URL = re.compile(r"[a-z][a-z0-9+.-]{0,20}://\S*", re.IGNORECASE)
-# Hardhat names the minimum of a replacement, Mantle and Metis that of the gas price, Geth that of the tip.
+# The minimum of a replacement (Hardhat), of the gas price (Mantle, Metis) or of the tip (Geth).
 MINIMUM_PRICE = re.compile(r"\b(?:at least|minimum needed):?(?: tx\.gasprice =)? (\d{1,30})\b")
-# Reverts come before everything else, as a contract chooses their words, which may be those of any row.
+# Reverts come before everything else, as a contract chooses their words, which may match any row.
 REVERTED = re.compile(r"execution reverted|\brevert(?:ed)?\b|invalid opcode|vm exception while processing transaction")
-# How Cosmos chains name the nonce of the transaction, and that of the account.
+# How Cosmos chains name the nonces of the transaction and of the account.
 TRANSACTION_NONCE = re.compile(r"\bgot (\d{1,20})\b")
 ACCOUNT_NONCE = re.compile(r"\bexpected (\d{1,20})\b")
 
@@ -37,7 +37,7 @@ class Broadcast:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class NodeReply:
     """The outcome at one node, and its fault if it is the node that failed and not the transaction."""
 
     broadcast: Broadcast
@@ -56,15 +56,15 @@ ROWS = [(_letters(text), meaning) for _, text, meaning, _ in TEXTS]
 PRICE_OUTCOMES = {Outcome.UNDERPRICED, Outcome.REPLACEMENT_UNDERPRICED}
 
 
-def judge_result(result: Any, expected_hash: str) -> Verdict:
-    """Return the verdict for a result: a node that accepts a transaction returns its hash."""
+def judge_result(result: Any, expected_hash: str) -> NodeReply:
+    """Return the reply for a result: a node that accepts a transaction returns its hash."""
     if isinstance(result, str) and result.lower() == expected_hash:
-        return Verdict(Broadcast(Outcome.ACCEPTED))
+        return NodeReply(Broadcast(Outcome.ACCEPTED))
     return failed(Fault("returned another hash than the transaction's"))
 
 
-def judge_error(error: Any, expected_hash: str, retry_after: str = "") -> Verdict:
-    """Return the verdict for the `error` of an answer, whatever its shape."""
+def judge_error(error: Any, expected_hash: str, retry_after: str = "") -> NodeReply:
+    """Return the reply for the `error` of an answer, whatever its shape."""
     fields = error if isinstance(error, dict) else {"message": error}
     code, data = fields.get("code"), fields.get("data")
     # Some providers wrap the error of a client in their own.
@@ -77,34 +77,34 @@ def judge_error(error: Any, expected_hash: str, retry_after: str = "") -> Verdic
     hashes = {str(data.get(name)).lower() for name in ("txHash", "hash")} if isinstance(data, dict) else set()
     if (meaning is None or REVERTED.search(text)) and expected_hash in hashes:
         # Hardhat and Ganache report this way that a transaction which they have mined failed.
-        return Verdict(Broadcast(Outcome.ACCEPTED))
+        return NodeReply(Broadcast(Outcome.ACCEPTED))
     outcome = meaning if isinstance(meaning, Outcome) else Outcome.UNKNOWN
     minimum = MINIMUM_PRICE.search(text) if outcome in PRICE_OUTCOMES else None
     fault = _fault(meaning, code, retry_after)
-    return Verdict(Broadcast(outcome, _words(fields.get("message")), int(minimum[1]) if minimum else None), fault)
+    return NodeReply(Broadcast(outcome, _words(fields.get("message")), int(minimum[1]) if minimum else None), fault)
 
 
 def _meaning(text: str) -> Outcome | Hint | None:
     """Return the class of a message in lower case, or None if it has none."""
     if REVERTED.search(text):
         return Outcome.REFUSED
-    # "Unknown transaction" is no known one.
+    # "Unknown transaction" must not match "known transaction".
     letters = _letters(text).replace("unknown", "")
     found = next((meaning for words, meaning in ROWS if words in letters), None)
     return _compare_nonces(text) if found is Hint.NONCE_MISMATCH else found
 
 
 def _compare_nonces(text: str) -> Outcome | None:
-    """Return on which side of the expected nonce that of the transaction is."""
+    """Return whether the nonce of the transaction is below or above the expected one."""
     got, expected = TRANSACTION_NONCE.search(text), ACCOUNT_NONCE.search(text)
     if got is None or expected is None or int(got[1]) == int(expected[1]):
         return None
     return Outcome.NONCE_TOO_LOW if int(got[1]) < int(expected[1]) else Outcome.NONCE_TOO_HIGH
 
 
-def failed(fault: Fault) -> Verdict:
-    """Return the verdict for a node that did not answer: it may have the transaction."""
-    return Verdict(Broadcast(Outcome.UNKNOWN, str(fault)), fault)
+def failed(fault: Fault) -> NodeReply:
+    """Return the reply for a node that did not answer: it may have the transaction."""
+    return NodeReply(Broadcast(Outcome.UNKNOWN, str(fault)), fault)
 
 
 def _fault(meaning: Outcome | Hint | None, code: Any, retry_after: str) -> Fault | None:

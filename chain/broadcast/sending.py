@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from chain.broadcast import send_attempts
 from chain.broadcast.send_attempts import WITHHELD, Allowed, SignedTransaction
-from chain.broadcast.send_outcomes import Broadcast, Verdict, failed
+from chain.broadcast.send_outcomes import Broadcast, NodeReply, failed
 from chain.broadcast.send_texts import Outcome
 from chain.broadcast.spreading import spread
 from chain.nodes import attempts
@@ -44,10 +44,10 @@ def send(
     deadline = time.monotonic() + attempts.DEADLINE_SECONDS
     urls = in_order(nodes, chain_id=chain_id)
     everything, node_count = range(len(transactions)), len(urls)
-    verdicts = [NOT_SENT] * len(transactions)
+    replies = [NOT_SENT] * len(transactions)
     rejections = [0] * len(transactions)
     answered = 0
-    while urls and (unsettled := [number for number in everything if verdicts[number].outcome in UNSETTLED]):
+    while urls and (unsettled := [number for number in everything if replies[number].outcome in UNSETTLED]):
         left = deadline - time.monotonic()
         if left <= 0:
             break
@@ -58,31 +58,31 @@ def send(
         found = send_attempts.attempt(
             url, batch, chain_id, min(share, left), one_at_a_time=one_at_a_time, allowed=allowed
         )
-        for fault in [verdict.fault for verdict in found if verdict.fault][:1]:
+        for fault in [reply.fault for reply in found if reply.fault][:1]:
             note(url, fault, chain_id)
-        answered += any(verdict.fault is None and verdict is not WITHHELD for verdict in found)
-        for number, verdict in zip(numbers, found, strict=True):
-            verdicts[number] = min(verdicts[number], verdict, key=_rank)
-            rejections[number] += verdict is not WITHHELD and verdict.fault is None and verdict.outcome in REJECTED
+        answered += any(reply.fault is None and reply is not WITHHELD for reply in found)
+        for number, reply in zip(numbers, found, strict=True):
+            replies[number] = min(replies[number], reply, key=_rank)
+            rejections[number] += reply is not WITHHELD and reply.fault is None and reply.outcome in REJECTED
     if not one_at_a_time and transactions:
         spread(urls, BROADCAST_NODES - answered, transactions, chain_id, allowed)
     return [
-        None if verdict is WITHHELD else replace(verdict.broadcast, is_rejected_by_all=0 < node_count == count)
-        for verdict, count in zip(verdicts, rejections, strict=True)
+        None if reply is WITHHELD else replace(reply.broadcast, is_rejected_by_all=0 < node_count == count)
+        for reply, count in zip(replies, rejections, strict=True)
     ]
 
 
-def _rank(verdict: Verdict) -> int:
-    """Return how much a verdict proves; the lowest counts.
+def _rank(reply: NodeReply) -> int:
+    """Return how much a reply proves; the lowest counts.
 
     A refusal is final only if every node that answers refuses: any other answer ranks before it.
     """
-    if verdict is NOT_SENT or verdict is WITHHELD:
-        return 7 if verdict is NOT_SENT else 6
-    if verdict.outcome in {Outcome.ACCEPTED, Outcome.KNOWN}:
+    if reply is NOT_SENT or reply is WITHHELD:
+        return 7 if reply is NOT_SENT else 6
+    if reply.outcome in {Outcome.ACCEPTED, Outcome.KNOWN}:
         return 0
-    if verdict.outcome is Outcome.REFUSED:
+    if reply.outcome is Outcome.REFUSED:
         return 4
-    if verdict.outcome is Outcome.UNKNOWN:
-        return 5 if verdict.fault else 3
-    return 2 if verdict.outcome in UNSETTLED else 1
+    if reply.outcome is Outcome.UNKNOWN:
+        return 5 if reply.fault else 3
+    return 2 if reply.outcome in UNSETTLED else 1

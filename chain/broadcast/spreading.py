@@ -54,10 +54,10 @@ class _Copies(ProcessState):
 def _copy(urls: list[str], count: int, batch: Batch, chain_id: int | None, allowed: Allowed) -> None:
     avoided = breakers.avoided(urls, chain_id)
     for url in [url for url in urls if url not in avoided][:count]:
-        verdicts = send_attempts.attempt(
+        replies = send_attempts.attempt(
             url, batch, chain_id, attempts.ATTEMPT_SECONDS, one_at_a_time=False, allowed=allowed
         )
-        for fault in [verdict.fault for verdict in verdicts if verdict.fault][:1]:
+        for fault in [reply.fault for reply in replies if reply.fault][:1]:
             note(url, fault, chain_id)
 
 

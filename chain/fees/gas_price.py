@@ -1,12 +1,11 @@
-"""The price of a unit of gas. A signed transaction pays its own price, an unsigned one that of the market.
+"""The price of a unit of gas. A signed transaction pays its own price, an unsigned one the market price.
 
 The latter is limited by the transaction's price fields and the sender's price cap.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Self
 
 from chain.errors import CannotBeIncluded, InsufficientData, PriceCapTooLow
 from chain.fees.fee_history import BaseFeeSource, Market
@@ -31,7 +30,7 @@ class FeeRules:
     l1_fee_margin_bps: int = DEFAULT_L1_FEE_MARGIN_BPS
 
     @classmethod
-    def for_network(cls, network: Network) -> FeeRules:
+    def for_network(cls, network: Network) -> Self:
         return cls(
             _or_default(network.tip_floor, DEFAULT_PRIORITY_FEE_FLOOR),
             _or_default(network.base_fee_margin_bps, DEFAULT_BASE_FEE_MARGIN_BPS),

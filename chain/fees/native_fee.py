@@ -10,8 +10,8 @@ from typing import Any
 from chain import limits
 from chain.errors import CannotBeIncluded
 from chain.fees import fee_history, gas_price
-from chain.fees.fee_models import KINDS, Charges, FeeModel
 from chain.fees.gas_price import FeeRules, GasPrice
+from chain.fees.network_fees import KINDS, Charges, FeeModel
 from chain.networks import BaseFeeRule, Network
 from chain.nodes.head import Head
 from chain.readings import ChainReading
@@ -67,7 +67,7 @@ class NativeFee:
 
 
 def readings(network: Network, options: FeeOptions, transaction: Transaction, sender: str) -> dict[str, ChainReading]:
-    """Return the readings, those of the transaction first: its errors take precedence."""
+    """Return the readings. The transaction comes first: its errors take precedence."""
     model = KINDS[network.kind]
     _check_limit(model, network, transaction, transaction.gas_limit if options.estimate_gas else transaction.gas)
     found = {"gas": model.gas_reading(transaction, sender)} if options.estimate_gas else {}
@@ -102,7 +102,7 @@ def compute(
 
 
 def _check_limit(model: FeeModel, network: Network, transaction: Transaction, limit: int | None) -> None:
-    minimum = limits.minimum_gas(transaction, network) if model.has_ethereum_gas else 0
+    minimum = model.minimum_gas(transaction, network)
     if limit is not None and limit < minimum:
         raise CannotBeIncluded(f"its gas limit is {limit}, and it needs at least {minimum}")
 

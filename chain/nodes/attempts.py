@@ -6,7 +6,7 @@ import socket
 import ssl
 import time
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass
 from http.client import HTTPException, IncompleteRead
 from typing import Any
@@ -153,27 +153,30 @@ def _send_parts(url: str, calls: list[Call], size: int, deadline: float) -> list
     try:
         tasks = [pool.submit(_post, url, part, deadline) for part in parts]
         optional = {task for task, part in zip(tasks, parts, strict=True) if all(call.is_optional for call in part)}
-        done, waiting = wait({*tasks} - optional, time_left(deadline), return_when=FIRST_EXCEPTION)
+        required = {*tasks} - optional
+        done, waiting = wait(required, time_left(deadline), return_when=FIRST_EXCEPTION)
         for task in done:
             # Raises the first exception.
             task.result()
         if waiting:
             raise TimeoutError
-        # Optional calls get as long again as the others took.
-        wait(optional, min(time.monotonic() - started, time_left(deadline)))
+        # Beside others, optional calls get as long again as those took.
+        patience = time.monotonic() - started if required else ATTEMPT_SECONDS
+        wait(optional, min(patience, time_left(deadline)))
+        errors = [task.exception() if task.done() else TimeoutError() for task in tasks]
+        failed = [error for error in errors if error]
+        if refused := next((error for error in failed if isinstance(error, BatchRefused)), None):
+            raise refused
+        if len(failed) == len(tasks):
+            raise failed[0]
         return [
             answer
-            for task, part in zip(tasks, parts, strict=True)
-            for answer in (_optional_answers(task, part) if task in optional else task.result())
+            for task, part, error in zip(tasks, parts, errors, strict=True)
+            for answer in ([ChainError(0, "no answer")] * len(part) if error else task.result())
         ]
     finally:
         # Pending requests end at their deadline.
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _optional_answers(task: Future[list[Any]], part: list[Call]) -> list[Any]:
-    failed = not task.done() or task.exception() is not None
-    return [ChainError(0, "no answer")] * len(part) if failed else task.result()
 
 
 def _post(url: str, calls: list[Call], deadline: float) -> list[Any]:

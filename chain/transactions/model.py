@@ -1,9 +1,7 @@
 """Transactions, and the fields of each type with their RLP types."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from rlp.sedes import BigEndianInt, Binary, CountableList, List, big_endian_int, binary
 
@@ -64,29 +62,29 @@ class Prices:
         return self.gas_price if self.max_fee is None else self.max_fee
 
     @classmethod
-    def from_values(cls, values: dict[str, Any], is_signed: bool) -> Prices:
+    def from_values(cls, values: dict[str, Any], is_signed: bool) -> Self:
         """Return the prices in a transaction's fields; in an unsigned transaction, zero means not set."""
         names = ("gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas")
         return cls(*(values.get(name) if is_signed else values.get(name) or None for name in names))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Transaction:
     kind: int
     chain_id: int | None
     # None if it is not signed.
-    sender: str | None
+    sender: str | None = None
     to: str | None
-    nonce: int
+    nonce: int = 0
     value: int
     data: bytes
     gas: int
-    prices: Prices
-    access_list: tuple[dict[str, Any], ...]
-    blob_hashes: tuple[str, ...]
-    authorizations: tuple[dict[str, str], ...]
+    prices: Prices = Prices()
+    access_list: tuple[dict[str, Any], ...] = ()
+    blob_hashes: tuple[str, ...] = ()
+    authorizations: tuple[dict[str, str], ...] = ()
     # Its encoding without the signature.
-    unsigned: bytes
+    unsigned: bytes = b""
 
     @property
     def is_signed(self) -> bool:

@@ -13,7 +13,7 @@ from chain.transactions.model import AUTHORIZATION, Transaction
 
 
 def recover(entry: Mapping[str, Any]) -> Transaction | None:
-    """Return the transaction of an entry, with the sender that signed it; None unless its hash is that of its fields.
+    """Return the transaction of an entry, with the sender that signed it; None unless its hash matches its fields.
 
     Entries without a signature, such as deposits of the OP stack, describe none.
     """

@@ -43,7 +43,7 @@ def per_coin(token: FeeToken, rate: str) -> str:
 
 
 def price_age(token: FeeToken) -> str:
-    """Return the age of a token's last price, that of the oldest price among its sources."""
+    """Return the age of a token's last price: of the oldest price among its sources."""
     moments = [detail["updated_at"] for detail in token.rate_details]
     return ago(moment(min(moments))) if moments else "unknown age"
 

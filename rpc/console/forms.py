@@ -35,7 +35,7 @@ class FeeTokenForm(ResourceForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # The token's network too, if it has been removed from NETWORKS_FILE.
+        # Includes the token's network if it has been removed from NETWORKS_FILE.
         names = dict.fromkeys([*networks(), self.instance.network or ""])
         self.fields["network"].choices = [(name, name) for name in names if name]  # type: ignore[attr-defined]
 

@@ -21,7 +21,7 @@ class Calls(Panel):
 
 
 class Price(Panel):
-    """The last price and that of each source, with a button that reads them again."""
+    """The last price, overall and by source, with a button that reads it again."""
 
     template = "admin/rpc/price.html"
     views = ["read"]

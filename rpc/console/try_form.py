@@ -58,9 +58,7 @@ class TransactionForm(forms.Form):
         label="Fee token", required=False, widget=UnfoldAdminSelectWidget, help_text="For the estimate."
     )
     speed = forms.ChoiceField(
-        required=False,
-        choices=[("", "Automatic"), *((name, name) for name in SPEEDS)],
-        widget=UnfoldAdminSelectWidget,
+        required=False, choices=[("", "Automatic"), *((name, name) for name in SPEEDS)], widget=UnfoldAdminSelectWidget
     )
     transaction = forms.CharField(
         label="Encoded transaction",

@@ -24,7 +24,6 @@ from relayer_service.console import confirmation
 from relayer_service.console.confirmation import PendingAction, ReasonForm, Table
 from relayer_service.console.panels import Panel, object_view
 from relayer_service.console.references import link
-from relayer_service.extensions import is_enabled
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from rpc import errors
@@ -35,6 +34,7 @@ from rpc.models import FeeToken
 from rpc.relayer_lookup import RpcRelayer
 from transactions.console import dry_run
 from transactions.console.actions import texts_of
+from transactions.console.permissions import may_view_transactions
 from transactions.limits import refusals
 from transactions.models import Transaction
 from transactions.requests import accepting
@@ -65,7 +65,7 @@ class TryIt(Panel):
         return self._context(request, relayer, TransactionForm(relayer))
 
     def _context(self, request: HttpRequest, relayer: Relayer, form: TransactionForm) -> dict[str, Any]:
-        views = {"Check rules": "allowed"} if may_check(request) else {}
+        views = {"Check rules": "allowed"} if may_view_transactions(request) else {}
         views |= {"Send": "send"} if may_send(request) else {}
         parts = {
             "url": self.url("estimate", relayer),
@@ -97,7 +97,7 @@ class TryIt(Panel):
     @object_view("view")
     def allowed(self, request: HttpRequest, relayer: Relayer) -> HttpResponse:
         """Show every rule with its verdict, and what the transaction would cost."""
-        if not may_check(request):
+        if not may_view_transactions(request):
             raise PermissionDenied
         form = TransactionForm(relayer, request.POST)
         found = dry_run.outcome(relayer, form.values, form.network) if form.is_valid() else {}
@@ -153,12 +153,8 @@ class TryIt(Panel):
         return TemplateResponse(request, "admin/rpc/try_page.html", page | context | (found or {}))
 
 
-def may_check(request: HttpRequest) -> bool:
-    return is_enabled("transactions") and bool(request.user.has_perm("transactions.view_transaction"))
-
-
 def may_send(request: HttpRequest) -> bool:
-    return may_check(request) and bool(request.user.has_perm("transactions.add_transaction"))
+    return may_view_transactions(request) and bool(request.user.has_perm("transactions.add_transaction"))
 
 
 def samples(relayer: Relayer) -> dict[str, dict[str, str]]:

@@ -80,7 +80,7 @@ def _batches(tokens: Iterable[FeeToken]) -> Iterator[Batch]:
         by_network[token.network].append(TokenSnapshot(token, tuple(token.sources.all())))
     for name, group in by_network.items():
         network = networks().get(name)
-        # Callers can use disabled relayers too.
+        # Callers can also use disabled relayers.
         relayer = Relayer.objects.filter(network=name).order_by("health__system_disabled", "pk").first()
         if network is None:
             yield Batch(group, fault=f"Unknown network '{name}'. Add it to NETWORKS_FILE.")

@@ -1,11 +1,9 @@
 """The fee of a transaction, in the native coin and in tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from chain import limits
 from chain.fees import native_fee
@@ -41,7 +39,7 @@ class TokenFee:
     maximum: int
 
     @classmethod
-    def compute(cls, fee: NativeFee, token: Token | None, price: Quote) -> TokenFee:
+    def compute(cls, fee: NativeFee, token: Token | None, price: Quote) -> Self:
         """Return the fee in a token. Each amount is rounded once, up to the token's smallest unit."""
         margin_bps = token.margin_bps if token else 0
         expected, maximum = (

@@ -1,19 +1,18 @@
 """Finding the token that a fee is quoted in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import groupby
+from typing import Self
 
 from django.core.exceptions import ValidationError
 from django.db.models import Q
 from eth_utils.address import is_hex_address, to_checksum_address
 
 from chain.networks import Network
-from relayer_service.api.evm import validate_evm_address
 from relayer_service.database.ttl_cache import TTLCache
+from relayer_service.evm import validate_evm_address
 from rpc import errors, relayer_lookup
 from rpc.errors import RpcError
 from rpc.fees.sources import SOURCES
@@ -41,7 +40,7 @@ class Token:
     sources: tuple[Source, ...] = ()
 
     @classmethod
-    def from_row(cls, row: FeeToken, sources: Sequence[PriceSource], network: Network) -> Token:
+    def from_row(cls, row: FeeToken, sources: Sequence[PriceSource], network: Network) -> Self:
         columns = (row.pk, row.network, row.symbol, row.address, row.decimals, row.margin_bps, row.max_spread_bps)
         return cls(*columns, tuple(SOURCES[source.kind].from_row(source, row, network) for source in sources))
 

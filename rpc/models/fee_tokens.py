@@ -11,8 +11,8 @@ from eth_utils.address import to_checksum_address
 
 from chain.networks import networks, unknown
 from relayer_service.amounts import BASIS_POINTS, parse_rate
-from relayer_service.api.evm import validate_evm_address
 from relayer_service.database.prefixes import prefix_index
+from relayer_service.evm import validate_evm_address
 from relayer_service.storage.resources import first_state
 from relayers.policies import MAX_AMOUNT
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,7 +28,7 @@ class Bounds:
     maximum: int
 
     @classmethod
-    def from_row(cls, row: PriceSource, feed: str, chain_id: int) -> Bounds | None:
+    def from_row(cls, row: PriceSource, feed: str, chain_id: int) -> Self | None:
         """Return the stored bounds of a feed; None if none were read on this chain."""
         entry = row.feed_bounds.get(feed)
         if not entry or entry["chain_id"] != chain_id:

@@ -54,5 +54,5 @@ class UniswapV2(Source):
         if not token or not native or native < self.min_liquidity:
             raise NoPrice("holds less than its minimum liquidity")
         rate = Fraction(token * 10**self.native_decimals, native * 10**decimals)
-        # The reserves are those of this block.
+        # The reserves are read at this block.
         return SourcePrice(self.name, rate, now, now + math.ceil(self.block_seconds))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import zstandard
 
+from chain import limits
 from chain.contracts import Unreadable, contract_call, read_call
 from chain.errors import InsufficientData
 from chain.fees import fee_history
@@ -44,13 +45,16 @@ class FeeModel:
     """The default model: gas at the market's price, and no other charges."""
 
     pays_priority_fee: ClassVar[bool] = True
-    # Whether gas pays for L1 too, so that even a transfer needs more of it when L1 prices rise.
+    # Whether gas also pays for L1, so that even a transfer needs more of it when L1 prices rise.
     has_l1_gas: ClassVar[bool] = False
     # Whether gas is measured as on Ethereum, with its minimum for each transaction.
     has_ethereum_gas: ClassVar[bool] = True
     # Whether nodes overestimate gas, so that a limit below the estimate may suffice.
     pads_estimates: ClassVar[bool] = False
     estimate_method: ClassVar[str] = ESTIMATE_GAS
+
+    def minimum_gas(self, transaction: Transaction, network: Network) -> int:
+        return limits.minimum_gas(transaction, network) if self.has_ethereum_gas else 0
 
     def gas_reading(self, transaction: Transaction, sender: str, block: str = "") -> ChainReading:
         """Return the reading of the gas, at the node's default block unless one is given.
@@ -222,7 +226,7 @@ def compressed(signed: bytes) -> bytes:
 
 
 class ZkSync(FeeModel):
-    """ZKsync's EraVM: gas pays for the data on L1 too, by the network's own rules; priority fees are ignored."""
+    """ZKsync's EraVM: gas also pays for the data on L1, by the network's own rules; priority fees are ignored."""
 
     pays_priority_fee = False
     has_l1_gas = True

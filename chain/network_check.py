@@ -7,7 +7,7 @@ from typing import Any
 
 from chain.errors import ChainFault
 from chain.fees import fee_history
-from chain.fees.fee_models import KINDS
+from chain.fees.network_fees import KINDS
 from chain.networks import BaseFeeRule, Network
 from chain.nodes import attempts, head
 from chain.nodes.answers import Fault, check_chain_id, member_quantity, quantity
@@ -32,7 +32,7 @@ SAMPLE = decode(f"0xda808080{'94' + '00' * 20}8080")
 
 
 @dataclass(frozen=True)
-class Probe:
+class NodeCheck:
     """The result of one node: a cell for each column, and hints about settings to change."""
 
     cells: tuple[str, ...]
@@ -41,12 +41,12 @@ class Probe:
     is_usable: bool = True
 
 
-def probe(network: Network, urls: Sequence[str]) -> list[Probe]:
-    """Probe every node, concurrently."""
-    return map_threads(lambda url: _probe(network, url), urls)
+def check_nodes(network: Network, urls: Sequence[str]) -> list[NodeCheck]:
+    """Check every node, concurrently."""
+    return map_threads(lambda url: _check_node(network, url), urls)
 
 
-def _probe(network: Network, url: str) -> Probe:
+def _check_node(network: Network, url: str) -> NodeCheck:
     chain = NOTHING
     try:
         # Two calls, to learn whether batches are accepted.
@@ -63,9 +63,9 @@ def _probe(network: Network, url: str) -> Probe:
         ]
     except Fault as fault:
         rest = (NOTHING,) * (len(COLUMNS) - 2)
-        return Probe((mask(url), chain, *rest), (str(fault),), is_usable=False)
+        return NodeCheck((mask(url), chain, *rest), (str(fault),), is_usable=False)
     cells = (cell for cell, _ in answers)
-    return Probe((mask(url), chain, *cells), tuple(hint for _, hints in answers for hint in hints))
+    return NodeCheck((mask(url), chain, *cells), tuple(hint for _, hints in answers for hint in hints))
 
 
 def _call(url: str, call: Call) -> Any:
