@@ -8,12 +8,13 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from unfold.decorators import display
 
-from notifications.console import formatting, permissions
+from notifications.console import formatting
 from notifications.console.delivery_log import DeliveryAdmin, counted
 from notifications.console.filters import ErrorFilter, TargetStateFilter
 from notifications.console.forms import NotificationForm
 from notifications.delivery import counts
 from notifications.delivery.deleting import delete_logs, drop_deliveries
+from notifications.jobs import SEND
 from notifications.models import Delivery, Notification
 from relayer_service.console.confirmation import PendingAction, Table
 from relayer_service.console.jobs import ask_or_start
@@ -42,7 +43,7 @@ class NotificationAdmin(ReferencedAdmin):
     }
 
     def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        return permissions.may_send(request) and bool(self.has_view_permission(request))
+        return request.user.has_perm(SEND) and bool(self.has_view_permission(request))
 
     def get_list_display(self, request: HttpRequest) -> list[str]:
         url = "shortened_url" if self.has_change_permission(request) else "masked_url"

@@ -34,7 +34,7 @@ class Event(Generic[Data]):
 
 
 def all_events() -> dict[str, Event[Any]]:
-    """Return the events of all apps by name; those of an app come before those of the apps it builds on."""
+    """Return the events of all apps by name; an app's events come before the events of apps it builds on."""
     modules = [
         import_module(f"{app.name}.events")
         for app in reversed([*apps.get_app_configs()])

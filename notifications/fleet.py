@@ -48,7 +48,7 @@ class NotificationSection(Section):
     @classmethod
     def dump_row(cls, row: Notification, variables: Variables) -> dict[str, Any]:
         url = escape(row.url)
-        # It may contain a user name and a password; that of Slack is a secret.
+        # A URL may contain a user name and a password; a Slack URL is a secret.
         if "@" in urlsplit(row.url).netloc or row.type == Notification.Type.SLACK:
             url = variables.reference("notification", row.identifier, "url")
         dumped = {"id": escape(row.identifier), "type": row.type, "url": url, "enabled": row.enabled}

@@ -11,10 +11,13 @@ from notifications.replay import replay, retry_now
 from relayer_service.audit.recording import record_same
 from relayer_service.jobs.kinds import JobKind, Result
 
+# Required to send test events, and to retry and replay deliveries.
+SEND = "notifications.send_delivery"
+
 
 class SendTestEvents(JobKind):
     model_label = "notifications.Notification"
-    permission = "notifications.send_delivery"
+    permission = SEND
     title = "Send test events"
     job_title = "Send test events to {}"
     explanation = "A test event is sent immediately to {}."
@@ -29,7 +32,7 @@ class SendTestEvents(JobKind):
 
 class DeliveryKind(JobKind):
     model_label = "notifications.Delivery"
-    permission = "notifications.send_delivery"
+    permission = SEND
 
     def act(self, deliveries: QuerySet[Delivery]) -> int:
         raise NotImplementedError

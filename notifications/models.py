@@ -15,6 +15,7 @@ from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.database.prefixes import prefix_index
 from relayer_service.net import addresses
 from relayer_service.observability import tracing
+from relayer_service.storage.columns import text_column
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.storage.leases import Leased
 from relayer_service.storage.resources import Resource
@@ -102,15 +103,7 @@ class Notification(Resource):
     failing_since = models.DateTimeField(
         null=True, editable=False, help_text="When attempts started to fail; empty if the last one succeeded."
     )
-    # The default is in the database too, for processes of the previous release, which do not write this column.
-    failing_error = models.CharField(
-        max_length=200,
-        blank=True,
-        default="",
-        db_default="",
-        editable=False,
-        help_text="The error of the last attempt; empty if it succeeded.",
-    )
+    failing_error = text_column(200, "The error of the last attempt; empty if it succeeded.", editable=False)
     gone_at = models.DateTimeField(
         null=True, editable=False, help_text="When it returned 410 Gone. No events are sent to it after that."
     )
@@ -274,28 +267,13 @@ class Delivery(Leased):
         Notification, on_delete=models.PROTECT, related_name="deliveries", db_index=False, verbose_name="webhook"
     )
     event = models.CharField(max_length=64)
-    # The default is in the database too, for processes of the previous release, which do not write this column.
-    subject = models.CharField(
-        "relayer",
-        max_length=255,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The ID of the relayer that the event is about; empty for other events.",
+    subject = text_column(
+        255, "The ID of the relayer that the event is about; empty for other events.", verbose_name="relayer"
     )
-    request_id = models.CharField(
-        max_length=128,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The ID of the request or task that caused the event, as in the log.",
-    )
-    traceparent = models.CharField(
-        max_length=tracing.MAX_LENGTH,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The trace of the request that caused the event. Of a transaction's event, of the one that sent it.",
+    request_id = text_column(128, "The ID of the request or task that caused the event, as in the log.")
+    traceparent = text_column(
+        tracing.MAX_LENGTH,
+        "The trace of the request that caused the event. Of a transaction's event, of the one that sent it.",
     )
     body = models.BinaryField()
     state = models.CharField(max_length=16, choices=State, default=State.PENDING)

@@ -12,7 +12,7 @@ from notifications.events import all_events
 from notifications.models import Delivery, Notification, validate_webhook_url
 from notifications.writes import NotificationWrite
 from relayer_service.api.filters import filter_serializer, one_of, time_range
-from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
+from relayer_service.api.resource_serializers import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import (
     BodySerializer,
     BooleanField,
@@ -72,7 +72,7 @@ class SigningKeyField(StringField):
 
 
 class NewSigningKeyField(SigningKeyField):
-    """A key that can sign. The contract's update accepts any other, too."""
+    """A key that can sign. The contract's update accepts any string."""
 
     default_error_messages = {"unusable": "must be base64 after whsec_"}
 

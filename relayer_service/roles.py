@@ -95,7 +95,7 @@ ROLES = _roles()
 
 
 def restore(using: str) -> None:
-    """Create the groups of the roles, and set their permissions to those of this release."""
+    """Create the groups of the roles, with the permissions that this release defines."""
     with transaction.atomic(using=using):
         rows = Permission.objects.using(using).values_list("pk", "content_type__app_label", "codename")
         keys = {f"{app}.{codename}": pk for pk, app, codename in rows}

@@ -50,7 +50,7 @@ REQUIRE_SECOND_FACTOR = env.choice(
 SECURE_HSTS_SECONDS = 0 if LOCAL else 31_536_000
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
 SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
-# Probes use plain HTTP. API requests are rejected (`HttpsOnlyMiddleware`): a redirect comes after the token was sent.
+# Load balancers use plain HTTP. API requests are rejected (`HttpsOnlyMiddleware`): the token was already sent.
 SECURE_REDIRECT_EXEMPT = [r"^health$", r"^ready$", r"^metrics$", r"^api(/|$)"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 
@@ -123,13 +123,6 @@ RATE_LIMIT_LIST_RELAYERS = env.rate("RATE_LIMIT_LIST_RELAYERS", "100/s")
 RATE_LIMIT_RPC = env.rate("RATE_LIMIT_RPC", "100/s")
 RATE_LIMIT_SEND = env.rate("RATE_LIMIT_SEND", "1000/s")
 RATELIMIT_FAIL_OPEN = True
-
-# The function that finds tokens without a pepper for /ready, which cannot import `tokens`.
-PEPPER_PROBLEM = "tokens.checks.problem_of_all"
-# The function that web processes call to report stopped workers.
-WORKER_CHECK = "notifications.worker_check.check"
-# The function that finds out whether a token may no longer run its jobs: then they stop.
-REVOCATION_CHECK = "tokens.models.is_revoked"
 
 # The backend of each signer type; replace a path to use a custom one.
 SIGNER_BACKENDS = {

@@ -25,13 +25,14 @@ READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 
 router = ResourceRouter()
 router.register("jobs", JobViewSet)
-# The route of a relayer matches every path below `relayers/`, so `rpc` comes first. All patterns are in one list, as
-# every `include` costs time per request.
+# The route of a relayer matches every path below `relayers/`, so `rpc` comes first. All patterns are in one list, and
+# those of lists come first, as every `include` and every pattern before the right one costs time per request.
 RESOURCES = [import_module(f"{app}.urls") for app in reversed(settings.RESOURCES)]
 API = [*(pattern for resource in RESOURCES for pattern in resource.urlpatterns), *router.urls]
+API.sort(key=lambda each: "(?P<" in str(each.pattern))
 
 # Also under the paths of the published API, where another method is 405 rather than a failed CSRF check.
-PROBES = [re_path(r"^health/?$", csrf_exempt(health)), re_path(r"^ready/?$", csrf_exempt(ready))]
+HEALTH = [re_path(r"^health/?$", csrf_exempt(health)), re_path(r"^ready/?$", csrf_exempt(ready))]
 
 GETTING_STARTED: list[Any] = [
     path(f"admin/getting-started/{route}/", admin.site.admin_view(view), name=name)
@@ -45,7 +46,7 @@ if settings.LOCAL:
     GETTING_STARTED.append(path("demo/webhook", csrf_exempt(getting_started.receive_demo_event)))
 
 urlpatterns = [
-    path("api/v1/", include([*(PROBES if extensions.is_enabled("lifecycle") else []), *API])),
+    path("api/v1/", include([*(HEALTH if extensions.is_enabled("lifecycle") else []), *API])),
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),

@@ -29,12 +29,13 @@ from relayers import guards, policy_fields
 from relayers.console import formatting
 from relayers.console.bulk_edit import BulkEditAdmin
 from relayers.console.filters import NetworkFilter, ProblemFilter, RelayerStateFilter, used_networks
+from relayers.console.formatting import column, report
 from relayers.console.forms import FUNDING, TOP_UP_FIELDS, RelayerForm, shows_signing
 from relayers.console.nodes import NodesAdmin
 from relayers.health.probes import ProbeCache
 from relayers.models import Relayer
 from relayers.models.health import BALANCE_ORDER
-from relayers.states import set_all_paused
+from relayers.pausing import set_all_paused
 from relayers.tasks import check_soon
 from signers.models import Signer
 from spending.console.formatting import shown_rules
@@ -106,12 +107,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Relayer | None = None) -> Any:
         if obj and not self.has_change_permission(request, obj):
             account = ["shown_address" if name == "address" else name for name in ACCOUNT]
-            shown = [
-                *SHOWN_NODES,
-                "shown_policies",
-                *(["shown_signing"] if shows_signing(obj) else []),
-                "shown_rules",
-            ]
+            shown = [*SHOWN_NODES, "shown_policies", *(["shown_signing"] if shows_signing(obj) else []), "shown_rules"]
             return [(None, {"fields": [*account, *shown, "created_at"]})]
         # An existing relayer is paused by its button, which requires a reason.
         account = [name for name in ACCOUNT if not obj or name != "paused"]
@@ -141,13 +137,8 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         names = [name for name in used_networks(Relayer) if name.lower().startswith(text.lower())]
         return [*texts, *(("network__exact", name) for name in names)]
 
-    @display(description="state")
-    def state(self, relayer: Relayer) -> str:
-        return formatting.badges(relayer)
-
-    @display(description="address", ordering=CaseFolded("address"))
-    def shown_address(self, relayer: Relayer) -> str:
-        return formatting.address(relayer)
+    state = column("state", formatting.badges)
+    shown_address = column("address", formatting.address, ordering=CaseFolded("address"))
 
     @display(description="balance", ordering=BALANCE_ORDER)
     def balance(self, relayer: Relayer) -> str:
@@ -157,17 +148,11 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         shown, age = formatting.amount(found, networks().get(relayer.network)), formatting.balance_age(relayer)
         return format_html('{}<span class="block text-xs">{}</span>', shown, age) if age else shown
 
-    @display(description="last check", ordering="health__checked_at")
-    def last_check(self, relayer: Relayer) -> str:
-        return ago_titled(relayer.health.checked_at)
-
-    @display(description="RPC URLs")
-    def shown_rpc_urls(self, relayer: Relayer) -> str:
-        return shown_nodes(relayer.masked_rpc_urls)
-
-    @display(description="private RPC URLs")
-    def shown_private_rpc_urls(self, relayer: Relayer) -> str:
-        return shown_nodes(relayer.masked_private_rpc_urls)
+    last_check = column(
+        "last check", lambda relayer: ago_titled(relayer.health.checked_at), ordering="health__checked_at"
+    )
+    shown_rpc_urls = column("RPC URLs", lambda relayer: shown_nodes(relayer.masked_rpc_urls))
+    shown_private_rpc_urls = column("private RPC URLs", lambda relayer: shown_nodes(relayer.masked_private_rpc_urls))
 
     @display(description="policies")
     def shown_policies(self, relayer: Relayer) -> str:
@@ -280,9 +265,9 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     def _confirm_or_set_paused(self, request: HttpRequest, pending: PendingAction, verb: str) -> HttpResponse:
         paused = verb == PAUSE
         form = ReasonForm(request.POST if pending.is_confirmed else None, required=paused)
-        if pending.is_confirmed and form.is_valid():
+        if form.is_valid():
             count = set_all_paused(pending.selection, paused, form.cleaned_data["reason"])
-            self._report(request, f"{verb}d", count, len(pending.selection) - count, SKIPPED[verb])
+            report(self, request, f"{verb}d", count, len(pending.selection) - count, SKIPPED[verb])
             return pending.leave()
         relayers = self.get_queryset(request)
         others = pending.count(relayers.filter(paused=paused))
@@ -301,13 +286,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
 
     def check_now(self, request: HttpRequest, relayers: list[Relayer]) -> None:
         count = check_soon([relayer.pk for relayer in relayers])
-        self._report(request, "Queued for a check", count, len(relayers) - count, "being checked")
-
-    def _report(self, request: HttpRequest, done: str, count: int, others: int, reason: str) -> None:
-        text = f"{done}: {counted(count)}."
-        if others:
-            text += f" Skipped: {others:,} ({reason})."
-        self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
+        report(self, request, "Queued for a check", count, len(relayers) - count, "being checked")
 
 
 def shown_nodes(masked: list[dict[str, Any]]) -> str:

@@ -10,7 +10,6 @@ from chain.nodes import observers
 
 class RelayersConfig(AppConfig):
     name = "relayers"
-    signer_follower = "relayers.writes.RelayerFollower"
     admin_panels = {
         "relayers.Relayer": [
             "relayers.console.panels.Status",

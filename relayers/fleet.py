@@ -5,10 +5,10 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 
-from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.serializers import (
     BooleanField,
     ChoiceField,
+    EvmAddressField,
     IdentifierField,
     IntegerField,
     ObjectField,
@@ -24,12 +24,11 @@ from relayers.health.probes import ProbeCache
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.models.top_ups import TOP_UP_COLUMNS, TopUpAmounts
 from relayers.policies import POLICIES, validate_policies
-from relayers.serializers.relayers import MAX_COUNT, NetworkField, RpcUrlsField, SigningKindsField
+from relayers.serializers.relayers import MAX_COUNT, NetworkField, RpcUrlsField, SigningKindsField, SpendingRulesField
 from relayers.serializers.top_ups import TopUpRequest
 from relayers.writes import NODE_FIELDS, RelayerFollower, RelayerWrite
 from signers.followers import first_names
 from signers.models import Signer
-from spending.rules import validate_rules
 from spending.shape import ordered_rules
 from spending.writes import stored_rules
 
@@ -38,14 +37,9 @@ NETWORK_FIELDS = {*NODE_FIELDS, "address"}
 NO_FUNDING = "there is no relayer with this id in the service, or before this one in the file"
 # Values of fields that an entry omits; `paused` and `spending_rules` stay as they are.
 DEFAULTS: dict[str, Any] = {
-    "chain_id": None,
-    "address": None,
-    "custom_rpc_urls": None,
-    "private_rpc_urls": None,
-    "private_fallback_blocks": None,
+    **dict.fromkeys(("chain_id", "address", *MASKED_COLUMNS, "private_fallback_blocks", "top_up")),
     "policies": {},
     "allow_signing": [],
-    "top_up": None,
 }
 # Names of the variables in a dump for URLs that may hold keys.
 URL_VARIABLES = {"custom_rpc_urls": "rpc_url", "private_rpc_urls": "private_rpc_url"}
@@ -59,11 +53,6 @@ class PoliciesField(ObjectField):
         assert isinstance(self.parent, RelayerEntry)
         network_type = self.parent.initial_data.get("network_type")
         return validate_policies(network_type, policies) if network_type in [*POLICIES] else dict(policies)
-
-
-class SpendingRulesField(ObjectField):
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        return validate_rules(super().to_internal_value(data))
 
 
 class RelayerEntry(StrictSerializer):

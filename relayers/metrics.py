@@ -20,9 +20,7 @@ LAST_CHECK = Gauge(
     multiprocess_mode="livemostrecent",
 )
 NODES_PAUSED = Gauge(
-    "relayer_nodes_paused",
-    "Nodes that are paused by a circuit breaker of this process.",
-    multiprocess_mode="livesum",
+    "relayer_nodes_paused", "Nodes that are paused by a circuit breaker of this process.", multiprocess_mode="livesum"
 )
 refreshers.append(lambda: NODES_PAUSED.set(breakers.paused_by_this_process()))
 

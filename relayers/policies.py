@@ -8,8 +8,8 @@ from chain.fees import native_fee
 from chain.fees.native_fee import FeeOptions, NativeFee
 from chain.networks import Network
 from chain.transactions import Transaction
-from relayer_service.api.evm import EvmAddressField
-from relayer_service.api.serializers import BooleanField, IntegerField, ListField, StrictSerializer
+from relayer_service.api.serializers import BooleanField, EvmAddressField, IntegerField, ListField, StrictSerializer
+from spending.shape import NullableFields
 
 MAX_AMOUNT = 2**128 - 1
 MAX_RECEIVERS = 1_000
@@ -35,14 +35,8 @@ class EvmPolicies(StrictSerializer):
     )
 
 
-class EvmPoliciesPatch(EvmPolicies):
+class EvmPoliciesPatch(NullableFields, EvmPolicies):
     """Policies to change; null removes one."""
-
-    def get_fields(self) -> Any:
-        fields = super().get_fields()
-        for field in fields.values():
-            field.allow_null = True
-        return fields
 
 
 POLICIES: dict[str, type[StrictSerializer]] = {"evm": EvmPolicies}

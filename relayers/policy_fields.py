@@ -1,7 +1,7 @@
 """The admin's form field of each policy: staff enter text, which the policy's API field validates."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,10 +14,10 @@ from chain.networks import Network
 from chain.units import amount, coins, whole_number
 from relayer_service.api.serializers import BooleanField, IntegerField
 from relayers.policies import EvmPolicies
+from spending.console.rule_fields import fault_texts
 
 PREFIX = "policy_"
 CHOICES = [("", "Not set"), ("yes", "Yes"), ("no", "No")]
-MAX_QUOTE = 60
 
 Policy = serializers.Field[Any, Any, Any, Any]
 
@@ -37,7 +37,7 @@ class TypedField(forms.CharField):
         try:
             return self.policy.run_validation(parsed)
         except ValidationError as error:
-            raise forms.ValidationError(list(_texts(error.detail, parsed))) from None
+            raise forms.ValidationError(list(fault_texts(error.detail, parsed))) from None
 
 
 class AmountField(TypedField):
@@ -49,14 +49,6 @@ class AmountField(TypedField):
         what, symbol = str(self.policy.help_text).removesuffix("."), network.symbol if network else "ETH"
         now = "" if value is None else f"Set to {coins(value, network)}. "
         self.help_text = f"{now}{what}, or in the network's coin, for example 0.5 {symbol}."
-
-
-def _texts(detail: Any, value: Any) -> Iterator[str]:
-    if isinstance(detail, dict):
-        for index, faults in detail.items():
-            yield from (f"{value[int(index)][:MAX_QUOTE]}: {fault}" for fault in faults)
-    else:
-        yield from map(str, detail)
 
 
 def form_field(name: str, policy: Policy) -> forms.Field:

@@ -30,11 +30,7 @@ from relayers import guards, schema
 from relayers.list_filters import LIST_FILTERS
 from relayers.models import NOT_FOUND, Relayer
 from relayers.serializers.networks import NetworkSerializer
-from relayers.serializers.relayers import (
-    ManagedRelayerSerializer,
-    RelayerSerializer,
-    StatusSerializer,
-)
+from relayers.serializers.relayers import ManagedRelayerSerializer, RelayerSerializer, StatusSerializer
 from relayers.signatures.signing import NO_ADDRESS
 from signers.models import Signer
 
@@ -176,9 +172,7 @@ def read_balance(relayer: Relayer) -> int:
     raise ServiceUnavailable(cause, ErrorCode.NODES_UNAVAILABLE)
 
 
-@extend_schema_view(
-    list=operation("list_networks", "List networks", schema.LIST_NETWORKS, scope="read"),
-)
+@extend_schema_view(list=operation("list_networks", "List networks", schema.LIST_NETWORKS, scope="read"))
 class NetworkViewSet(ListModelMixin, ResourceViewSet):
     """The networks that the service defines, by the ID `type:name`."""
 

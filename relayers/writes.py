@@ -20,7 +20,7 @@ from relayers import guards
 from relayers.health.probes import ProbeCache
 from relayers.models import ACCOUNT_COLUMNS, MASKED_COLUMNS, NO_READINGS, Relayer, RelayerHealth
 from relayers.models.top_ups import CLEARED, TOP_UP_COLUMNS
-from relayers.states import report_removed_top_ups, write_paused
+from relayers.pausing import report_removed_top_ups, write_paused
 from relayers.tasks import check_relayers_now
 from signers import signing
 from signers.followers import Follower
@@ -33,10 +33,7 @@ NODE_PATH = "{}[{}].url"
 # The attribute of each API name.
 ATTRIBUTES = {
     name: name for name in ("name", "network", "network_type", "chain_id", "policies", "private_fallback_blocks")
-} | {
-    "signer_id": "signer",
-    "notification_id": "notification",
-}
+} | {"signer_id": "signer", "notification_id": "notification"}
 COLUMNS = {**ATTRIBUTES, "spending_rules": "spending"}
 FUNDING_PAUSED = "the funding relayer is paused: it sends nothing until it is resumed"
 UNKNOWN = "object with this ID does not exist"
@@ -59,7 +56,7 @@ class RelayerWrite(HolderWrite[Relayer]):
 
     def __init__(self, row: Relayer) -> None:
         super().__init__(row)
-        # Replaced by those of the request or file that this write belongs to.
+        # Replaced by the answers of the request or file that this write belongs to.
         self.answers = ProbeCache()
         self.given: Values = {}
         # Whether to pause or to resume; not only a column, as the webhook gets an event.
@@ -275,7 +272,7 @@ class RelayerWrite(HolderWrite[Relayer]):
 
 
 def _is_funded_by_new(row: Relayer) -> bool:
-    """Return whether the funding relayer of a new one is new, too: it has no primary key to refer to yet."""
+    """Return whether the funding relayer of a new one is also new: it has no primary key to refer to yet."""
     return row.funding_relayer is not None and row.funding_relayer.pk is None
 
 

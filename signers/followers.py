@@ -1,13 +1,9 @@
-"""Followers: rows that store the address of a signer, and move to the new one when its key is replaced.
-
-An app declares its follower in its `AppConfig`: `signer_follower = "relayers.writes.RelayerFollower"`.
-"""
+"""The follower: rows that store the address of a signer, and move to the new one when its key is replaced."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from django.apps import apps
 from django.db.models import Model, QuerySet
 from django.utils.module_loading import import_string
 
@@ -29,24 +25,24 @@ class Follower(ABC):
         it is refused.
         """
 
+    @abstractmethod
     def refusal(self, signer: Signer, address: str) -> str:
         """Return why the rows of a signer cannot move to this address now, or "".
 
         In a transaction, whose caller has locked the signer's row, the answer stays true until its end.
         """
-        return ""
 
+    @abstractmethod
     def balance(self, row: Any) -> str:
         """Return the last known balance of a row's account as text, which the account keeps when the row moves."""
-        return "unknown"
 
     def elsewhere(self, signer: Signer, address: str) -> QuerySet[Any]:
         return self.rows(signer).exclude(address__in=["", address])
 
 
-def followers() -> list[Follower]:
-    paths = [getattr(app, "signer_follower", "") for app in apps.get_app_configs()]
-    return [import_string(path)() for path in paths if path]
+def get_follower() -> Follower:
+    follower: Follower = import_string("relayers.writes.RelayerFollower")()
+    return follower
 
 
 def first_names(names: Sequence[str], count: int) -> str:

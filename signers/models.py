@@ -6,6 +6,7 @@ from django.db import models
 
 from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.database.prefixes import prefix_index
+from relayer_service.storage.columns import text_column
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, Sealed, sealed
 from relayer_service.storage.resources import Resource
 from signers.config_shapes import SignerType, shown_config, split
@@ -30,14 +31,8 @@ class Signer(Resource):
         help_text="The address or public key found by the last verification.",
     )
     verified_at = models.DateTimeField(null=True, editable=False)
-    # The default is in the database too, for processes of the previous release, which do not write this column.
-    last_error = models.CharField(
-        max_length=MAX_ERROR_LENGTH,
-        blank=True,
-        default="",
-        db_default="",
-        editable=False,
-        help_text="The error of the last call to it; empty if the call succeeded.",
+    last_error = text_column(
+        MAX_ERROR_LENGTH, "The error of the last call to it; empty if the call succeeded.", editable=False
     )
 
     class Meta(Resource.Meta):

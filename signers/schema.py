@@ -6,14 +6,13 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse, PolymorphicPr
 from rest_framework import serializers
 
 from signers.config_shapes import CONFIGS, ConfigSerializer, SignerType
+from signers.key_sources import HARDHAT_KEY
 from signers.serializers import CreateSignerSerializer, SignerSerializer
 
-# The first account of local Ethereum nodes such as Hardhat's, whose key is public.
-TEST_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 SECRET_STORE = {"address": "https://secrets.example.com:8200", "key_name": "relayer-1"}
 ROLE = {"role_id": "<role ID>", "secret_id": "<secret ID>"}
 EXAMPLES: dict[SignerType, dict[str, Any]] = {
-    SignerType.PLAIN: {"key": TEST_KEY},
+    SignerType.PLAIN: {"key": HARDHAT_KEY},
     SignerType.PROVIDER_A_KMS: {"key_id": "1234abcd-12ab-34cd-56ef-1234567890ab", "region": "eu-central-1"},
     SignerType.PROVIDER_B_KMS: {
         "key": {"location": "europe-west3", "key_ring_id": "relayers", "key_id": "relayer-1", "key_version": 1},

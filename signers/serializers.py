@@ -4,7 +4,7 @@ import orjson
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from relayer_service.api.representation import CreateSerializer, ResourceSerializer
+from relayer_service.api.resource_serializers import CreateSerializer, ResourceSerializer
 from relayer_service.api.serializers import ChoiceField, NewIdentifierField, ObjectField, StringField, collecting
 from relayer_service.net.addresses import AT_SIGN
 from signers.config_shapes import CONFIGS, SignerType, shown_config

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from relayer_service.writes import Values, Write
 from signers.config_shapes import CONFIGS, SignerType
-from signers.followers import counted, followers
+from signers.followers import counted, get_follower
 from signers.models import Signer
 
 
@@ -49,10 +49,10 @@ class SignerWrite(Write[Signer]):
                 write._move_followers(write.followed_to)
 
     def _move_followers(self, address: str) -> None:
-        for follower in followers():
-            if moved := follower.follow(self.row, address):
-                rows = counted(follower.rows(self.row).model, moved)
-                self.warnings.append(("config", f"moved to {address or 'no address'}: {rows}"))
+        follower = get_follower()
+        if moved := follower.follow(self.row, address):
+            rows = counted(follower.rows(self.row).model, moved)
+            self.warnings.append(("config", f"moved to {address or 'no address'}: {rows}"))
 
 
 def kept_secrets(row: Signer | None, signer_type: str, config: dict[str, Any]) -> dict[str, Any]:

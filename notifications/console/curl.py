@@ -1,11 +1,12 @@
 """The request of a delivery: the headers of an attempt, and the same request as a curl command."""
 
 import shlex
+from contextlib import suppress
 
 from django.utils import timezone
 
 from notifications.delivery import signing
-from notifications.delivery.attempts import request_body
+from notifications.delivery.posting import request_body
 from notifications.models import Attempt, Delivery
 from relayer_service.net import outgoing
 from relayer_service.net.addresses import mask, without_user_info
@@ -24,11 +25,8 @@ def curl(delivery: Delivery, *, with_secrets: bool) -> str:
     """Return a curl command that sends the request, signed now; with a masked URL and unsigned without secrets."""
     target, body = delivery.notification, request_body(delivery)
     key = None
-    if with_secrets:
-        try:
-            key = target.signing_key
-        except DecryptionError:
-            key = None
+    with suppress(DecryptionError):
+        key = target.signing_key if with_secrets else None
     try:
         signed = signing.headers(delivery.identifier, timezone.now(), body, key, target.other_signing_keys())
     except signing.UnusableKey:

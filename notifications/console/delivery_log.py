@@ -15,12 +15,11 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
-from notifications.console import permissions
 from notifications.console.curl import curl, sent_headers
 from notifications.console.filters import SUBJECT, DeliveryStateFilter, EventFilter, SubjectFilter
 from notifications.delivery import texts
-from notifications.delivery.attempts import request_body
-from notifications.jobs import DeliveryKind, ReplayDeliveries, RetryDeliveries
+from notifications.delivery.posting import request_body
+from notifications.jobs import SEND, DeliveryKind, ReplayDeliveries, RetryDeliveries
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.console import confirmation
 from relayer_service.console.base import ReadOnly, ReadOnlyAdmin
@@ -33,6 +32,8 @@ from relayer_service.console.overview.dashboard import label
 from relayer_service.console.references import link
 from relayer_service.observability.tracing import trace_id
 
+# Required to configure webhooks, and so to see full URLs, signatures and responses.
+CHANGE = "notifications.change_notification"
 # A target's response is untrusted: it is shown as plain text.
 PLAIN_TEXT = '<pre class="plain-text">{}</pre>'
 MAX_NAMES = 10
@@ -55,7 +56,7 @@ class AttemptInline(ReadOnly, TabularInline):
 
     def get_fields(self, request: HttpRequest, obj: Delivery | None = None) -> list[str]:
         """Show the response only to staff who see the full URL: many servers repeat the path of the request."""
-        hidden = [] if permissions.may_change(request) else ["shown_answer"]
+        hidden = [] if request.user.has_perm(CHANGE) else ["shown_answer"]
         return [field for field in self.readonly_fields if field not in hidden]
 
     def has_view_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
@@ -111,7 +112,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
     ]
 
     def get_fieldsets(self, request: HttpRequest, obj: Delivery | None = None) -> Any:
-        secret = "" if permissions.may_change(request) else "masked_"
+        secret = "" if request.user.has_perm(CHANGE) else "masked_"
         return [
             (None, {"fields": ["identifier", "event", "subject", "trace", f"{secret}target"]}),
             ("Sending", {"fields": ["shown_state", "attempts_made", "response_code", "error", *MOMENTS]}),
@@ -124,7 +125,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return ["-created_at", "-id"] if days else ["-id"]
 
     def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        return permissions.may_send(request) and bool(self.has_view_permission(request))
+        return request.user.has_perm(SEND) and bool(self.has_view_permission(request))
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         """Omit Retry now for a finished delivery."""
@@ -267,7 +268,7 @@ def targets(request: HttpRequest, deliveries: QuerySet[Delivery]) -> Table:
     by_target = deliveries.order_by().values_list("notification").annotate(count=Count("pk"))
     ordered = list(by_target.order_by("-count", "notification__identifier"))
     shown = Notification.objects.in_bulk([pk for pk, _ in ordered[:MAX_SHOWN]])
-    full = permissions.may_change(request)
+    full = request.user.has_perm(CHANGE)
     urls = {pk: row.shown_url if full else row.masked_url for pk, row in shown.items()}
     rows = [[link(shown[pk]), urls[pk], f"{count:,}"] for pk, count in ordered[:MAX_SHOWN]]
     return Table(["Webhook", "URL", "Events"], rows, max(0, len(ordered) - MAX_SHOWN))

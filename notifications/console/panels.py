@@ -18,7 +18,7 @@ COLOURS = {
     Delivery.State.PENDING: "var(--color-blue-400)",
     Delivery.State.FAILED: "var(--color-red-500)",
 }
-# The page of a webhook with a million deliveries takes no longer than that of one with these.
+# Bounds the time that the page of a webhook with millions of deliveries takes.
 MAX_COUNTED = 100_000
 
 

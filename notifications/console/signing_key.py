@@ -5,7 +5,6 @@ from typing import Any
 from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 
 from notifications.console import formatting
 from notifications.delivery import signing
@@ -55,17 +54,9 @@ class SigningKey(Panel):
             write = NotificationWrite(locked(notification))
             write.change({"signing_key": key})
             write.save()
-        context = {
-            **self.admin.admin_site.each_context(request),
-            "title": "Key generated",
-            "opts": self.admin.opts,
-            "notification": write.row,
-            "key": key,
-            "back": action.back,
-        }
-        # Shown once, in this response: a message would be stored.
-        response = TemplateResponse(request, "admin/notifications/notification/generated_key.html", context)
-        response["Cache-Control"] = "no-store"
+        context = {"notification": write.row, "key": key, "back": action.back}
+        template = "admin/notifications/notification/generated_key.html"
+        response: HttpResponse = self.admin.show_once(request, "Key generated", template, context)
         return response
 
     @object_view("change", asks_first=True)

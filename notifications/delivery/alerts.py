@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from django.db.models import Q, QuerySet
 
 from notifications import events, subscriptions
-from notifications.delivery.attempts import Outcome
 from notifications.delivery.creating import create_deliveries
+from notifications.delivery.posting import Outcome
 from notifications.models import Notification
 from relayer_service.database.clock import database_now, timestamp
 

@@ -12,8 +12,8 @@ import orjson
 from django.conf import settings
 from django.db.models import QuerySet
 
-from notifications.delivery.attempts import next_attempt
 from notifications.delivery.counts import count_skipped
+from notifications.delivery.posting import next_attempt
 from notifications.events import Data, Event
 from notifications.models import Delivery, Notification, new_message_id
 from notifications.subscriptions import is_chosen
@@ -30,7 +30,7 @@ def all_channels() -> QuerySet[Notification]:
 
 
 def create_deliveries(event: Event[Data], notifications: Iterable[Notification], data: Data) -> dict[int, str]:
-    """Create the deliveries of one event to those of several webhooks that chose it; return their IDs by webhook."""
+    """Create the deliveries of one event to the webhooks that chose it; return their IDs by webhook."""
     chosen = [notification for notification in notifications if is_chosen(notification.events, event.name)]
     return _insert(event, [(notification, data, tracing.traceparent.get()) for notification in chosen])
 
@@ -56,7 +56,7 @@ class Emission(NamedTuple):
 def create_each(emissions: Sequence[Emission], max_per_channel: int | None = None) -> set[int]:
     """Create the deliveries of events with one statement per kind of event; return the keys of their webhooks.
 
-    Channels for people get those of the first `max_per_channel` emissions, or all.
+    Channels for people get the first `max_per_channel` emissions, or all.
     """
     people = all_channels() if emissions else []
     chosen: dict[Event[Any], list[tuple[Notification | Webhook, Any, str]]] = defaultdict(list)

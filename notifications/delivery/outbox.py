@@ -18,7 +18,7 @@ from django.db.models import Exists, F, OuterRef, Subquery
 from django.utils import timezone
 
 from notifications.delivery import alerts
-from notifications.delivery.attempts import Outcome, next_attempt, observe_attempt
+from notifications.delivery.posting import Outcome, next_attempt, observe_attempt
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.recording import changed, record

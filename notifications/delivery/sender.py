@@ -17,7 +17,7 @@ from functools import cached_property
 
 from django.db import close_old_connections
 
-from notifications.delivery import attempts, outbox
+from notifications.delivery import outbox, posting
 from notifications.delivery.outstanding import Outstanding, Place
 from notifications.models import Delivery
 from relayer_service.background.loops import LoopService
@@ -64,11 +64,11 @@ class ActiveTargets:
     def __init__(self, sender: Sender) -> None:
         raise_file_limit()
         self.sender = sender
-        self.session = attempts.open_session()
+        self.session = posting.open_session()
         self.outstanding = Outstanding()
         self._senders: dict[int, TargetSender] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        # Failing targets have separate places, so that they never take those of the others.
+        # Failing targets have separate places, so that they never take the places of others.
         self._places = asyncio.Semaphore(MAX_TARGETS)
         self._places_for_failing = asyncio.Semaphore(MAX_TARGETS)
 
@@ -116,7 +116,7 @@ class TargetSender:
         # Each with the time of its claim.
         self._claimed: deque[tuple[Delivery, float]] = deque()
         self._in_flight: set[asyncio.Task[None]] = set()
-        self._outcomes: list[attempts.Outcome] = []
+        self._outcomes: list[posting.Outcome] = []
         # One for each outcome that is not written, in the same order.
         self._places: list[Place] = []
         self._unsent: list[Delivery] = []
@@ -201,7 +201,7 @@ class TargetSender:
 
     async def _send(self, row: Delivery, place: Place) -> None:
         try:
-            outcome = await attempts.send(self._session, row)
+            outcome = await posting.send(self._session, row)
             if self.gave_up:
                 place.free()
                 return

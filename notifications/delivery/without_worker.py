@@ -1,4 +1,4 @@
-"""Sends deliveries in a process that is no worker: one attempt at each that is due, under a lease as a worker has."""
+"""Sends due deliveries from a process other than a worker: one attempt each, under a lease like a worker's."""
 
 import asyncio
 import uuid
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from django.db.models import Exists, OuterRef
 
-from notifications.delivery import attempts
+from notifications.delivery import posting
 from notifications.delivery.outbox import MAX_CLAIMED, OutboxBatch
 from notifications.models import Delivery, Notification
 from relayer_service.database.clock import DatabaseNow
@@ -25,6 +25,6 @@ def send_due(events: Collection[str]) -> None:
         OutboxBatch(pk, lease, [each for each in outcomes if each.delivery.notification_id == pk]).run(False)
 
 
-async def _attempt(deliveries: Iterable[Delivery]) -> list[attempts.Outcome]:
-    async with attempts.open_session() as session:
-        return await asyncio.gather(*(attempts.send(session, delivery) for delivery in deliveries))
+async def _attempt(deliveries: Iterable[Delivery]) -> list[posting.Outcome]:
+    async with posting.open_session() as session:
+        return await asyncio.gather(*(posting.send(session, delivery) for delivery in deliveries))

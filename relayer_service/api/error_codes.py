@@ -19,7 +19,7 @@ class ErrorCode(StrEnum):
         code.statuses, code.meaning = statuses, meaning
         return code
 
-    # Faults of fields and query parameters. Most of these names are those of REST framework.
+    # Faults of fields and query parameters. Most of these names are REST framework's.
     REQUIRED = "required", (400,), "A required field is missing."
     NULL = "null", (400,), "`null` is not allowed here."
     BLANK = "blank", (400,), "An empty string is not allowed here."
@@ -78,7 +78,7 @@ class ErrorCode(StrEnum):
     BUSY = "busy", (429, 503), "All threads for calls to nodes and signers are in use."
     INTERNAL_ERROR = "internal_error", (500,), "The service failed; its log has the cause under the request ID."
     UNAVAILABLE = "unavailable", (503,), "A part of the service is unavailable."
-    DATABASE_UNAVAILABLE = "database_unavailable", (503,), "The database is away, locked or full; nothing was changed."
+    DATABASE_UNAVAILABLE = "database_unavailable", (503,), "The database is away, locked or full, or was lost midway."
     NODES_UNAVAILABLE = "nodes_unavailable", (503,), "No node returned what is needed; the message has the causes."
     SIGNER_UNAVAILABLE = "signer_unavailable", (503,), "The signer did not sign; its page in the admin has the cause."
 

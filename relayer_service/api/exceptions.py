@@ -89,7 +89,7 @@ OWN_MESSAGE = (Conflict, Forbidden, MethodNotAllowed, NotFound, ServiceUnavailab
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Convert the `ValidationError` of a model rule to that of REST framework, with API names."""
+    """Convert the `ValidationError` of a model rule to REST framework's, with API names."""
     try:
         yield
     except ValidationError as error:
@@ -139,7 +139,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     code = ErrorCode.BUSY if isinstance(error, Busy) else ErrorCode.DATABASE_UNAVAILABLE
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS), HEADER: code}
     response = HttpResponse(status.phrase, status=status, headers=headers, content_type="text/plain")
-    # Django would log a traceback for each request, which is no help when the database is full or down.
+    # Django would log a traceback for each request, which does not help when the database is full or down.
     response._has_been_logged = True  # type: ignore[attr-defined]  # set by Django's `log_response`
     return response
 
@@ -162,7 +162,7 @@ def error_response(
 ) -> HttpResponse:
     """Return a rendered response: it is JSON whatever renderers the view has.
 
-    Its code is by default that of the first fault, or of the status.
+    The code defaults to the first fault's, or to the status's.
     """
     body = orjson.dumps(envelope.failure(message or status.phrase, faults=faults, with_codes=with_codes))
     shown = code or (faults[0].code if faults else code_of_status(status))

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from relayer_service.api.exceptions import NotFound
 from relayer_service.api.filters import Rows
 from relayer_service.api.operations import operation
-from relayer_service.api.representation import ResourceSerializer
+from relayer_service.api.resource_serializers import ResourceSerializer
 from relayer_service.api.serializers import ChoiceField, IntegerField, LiteralField, StringField, TimestampField
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.jobs import running

@@ -1,6 +1,6 @@
 """The declaration of an operation, which the router, permissions, idempotency keys and the OpenAPI document read.
 
-It stands above the method and its `@action`; that of an inherited method is in `@extend_schema_view` of the viewset.
+It decorates the method above its `@action`; for an inherited method it is in `@extend_schema_view` of the viewset.
 """
 
 from collections.abc import Callable, Mapping, Set

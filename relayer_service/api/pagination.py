@@ -18,7 +18,7 @@ from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from relayer_service.api import envelope, lists
+from relayer_service.api import envelope, page_sql
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.api.filters import ListFilters
@@ -100,9 +100,9 @@ class PagePagination(BasePagination):
 
     def capped(self, total: int) -> int:
         """Return a total of at most `MAX_COUNTED`, with a note in the response if there are more."""
-        if total > lists.MAX_COUNTED:
-            self.logs.append(f"total_items is capped: there are more than {lists.MAX_COUNTED}")
-        return min(total, lists.MAX_COUNTED)
+        if total > page_sql.MAX_COUNTED:
+            self.logs.append(f"total_items is capped: there are more than {page_sql.MAX_COUNTED}")
+        return min(total, page_sql.MAX_COUNTED)
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         def parameter(name: str, description: str, default: int) -> dict[str, Any]:
@@ -131,9 +131,9 @@ class TablePagination(PagePagination):
     def read_rows(self, queryset: Any, view: Any) -> Iterable[Any]:
         columns = view.get_serializer_class().columns()
         if not queryset.query.where:
-            self.total, rows = lists.table_page(queryset, columns, self.offset, self.per_page)
+            self.total, rows = page_sql.table_page(queryset, columns, self.offset, self.per_page)
             return rows
-        total, rows = lists.filtered_page(queryset, columns, self.offset, self.per_page)
+        total, rows = page_sql.filtered_page(queryset, columns, self.offset, self.per_page)
         self.total = self.capped(total)
         return rows
 
@@ -168,7 +168,7 @@ class CursorPagination(PagePagination):
 
     def read_rows(self, queryset: Any, view: Any) -> Iterable[Any]:
         if self.position is None:
-            self.total = self.capped(lists.count_up_to_cap(queryset))
+            self.total = self.capped(page_sql.count_up_to_cap(queryset))
         else:
             queryset = queryset.filter(self._follows(self.position))
         if not self.per_page or (self.position is None and not self.total):

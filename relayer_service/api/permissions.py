@@ -59,7 +59,7 @@ class RelayerInPath(NamedTuple):
 
 
 class IsAllowedRelayer(BasePermission):
-    """Rejects an action that sends or signs with, or changes, a relayer that is not among those of the token.
+    """Rejects an action that sends or signs with, or changes, a relayer outside the token's `allowed_relayers`.
 
     Its ID decides, so that the check can come before the relayer is read: of a `RelayerInPath`.
     """

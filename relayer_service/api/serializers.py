@@ -18,6 +18,7 @@ from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.api.parsers import WrittenFloat
 from relayer_service.database.clock import timestamp
+from relayer_service.evm import checksummed, validate_evm_address
 from relayer_service.observability.logs import redact
 from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH, validate_identifier
 
@@ -94,6 +95,14 @@ class IdentifierField(StringField):
 class NewIdentifierField(IdentifierField):
     def __init__(self) -> None:
         super().__init__(required=False, help_text="The ID of the resource. If omitted, a UUID is generated.")
+
+
+@extend_schema_field({"type": "string", "pattern": "^0x[0-9a-fA-F]{40}$"})
+class EvmAddressField(StringField):
+    default_validators = [validate_evm_address]
+
+    def to_representation(self, value: str) -> str:
+        return checksummed(value)
 
 
 class ChoiceField(LiteralField, serializers.ChoiceField):

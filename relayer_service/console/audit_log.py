@@ -143,7 +143,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
 
 def audited_admins(site: admin.AdminSite) -> dict[str, Any]:
-    """Return the admins of audited models by type, without those of this app, which has only logs."""
+    """Return the admins of audited models by type, except for this app's, which has only logs."""
     return {
         type_of(model): each
         for model, each in site._registry.items()

@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.forms import Media
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
@@ -192,6 +193,11 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
             context |= panel.context(request, obj)
         context["panels"] = [panel.template for panel in shown]
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def show_once(self, request: HttpRequest, title: str, template: str, context: dict[str, Any]) -> HttpResponse:
+        """Return a page with a new secret, which only this response has: a message would be stored."""
+        context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **context}
+        return TemplateResponse(request, template, context, headers={"Cache-Control": "no-store"})
 
     @display(description="created", ordering="sequence")
     def created(self, obj: Any) -> str:

@@ -97,7 +97,7 @@ def ask(
     pending: PendingAction,
     title: str,
     texts: Sequence[str],
-    table: Table,
+    table: Table | None,
     form: forms.Form | None = None,
     button: str = "",
 ) -> TemplateResponse:

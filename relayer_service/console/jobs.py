@@ -15,7 +15,6 @@ from relayer_service.console import confirmation
 from relayer_service.console.base import ReadOnlyAdmin
 from relayer_service.console.confirmation import PendingAction, ReasonForm, Table
 from relayer_service.console.dates import ago_titled, exact
-from relayer_service.console.lists.changelists import NewestPaginator
 from relayer_service.console.overview.dashboard import alarm, label
 from relayer_service.console.overview.dashboard import link as text_link
 from relayer_service.console.panels import Panel, object_view
@@ -70,10 +69,7 @@ def may_see_jobs(request: HttpRequest) -> bool:
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
     list_display = ["title", "shown_state", "progress", "starter", "created", "finished"]
-    list_per_page = 50
-    paginator = NewestPaginator
     ordering = ["-id"]
-    sortable_by: list[str] = []
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         jobs: QuerySet[Job] = super().get_queryset(request)

@@ -35,7 +35,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_HEADER": "Relayer Management",
     "SITE_SUBHEADER": "Signers, webhooks, relayers",
     "SITE_SYMBOL": "hub",
-    # The links to a site that the theme shows: there is none beside the admin.
+    # The theme would link to a public site, which does not exist.
     "SITE_URL": None,
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,

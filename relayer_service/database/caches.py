@@ -28,7 +28,7 @@ def count(key: str, amount: int, seconds: int) -> int | None:
     """Add to a counter of the shared cache, which ends after this time; return None while it is unavailable."""
     cache.add(key, 0, seconds)
     total: int | None = None
-    # Unless it was evicted meanwhile.
+    # It may have been evicted.
     with suppress(ValueError):
         total = cache.incr(key, amount)
     return total

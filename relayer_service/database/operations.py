@@ -1,6 +1,6 @@
 """Migration operations for large tables: on PostgreSQL they block neither readers nor writers.
 
-They are Django's for PostgreSQL, which run on SQLite too, and can be repeated after an interruption. Put those of
+They are Django's for PostgreSQL, also run on SQLite, and can be repeated after an interruption. Put operations on
 indexes into separate migrations, with `atomic = False`.
 """
 

@@ -60,7 +60,7 @@ def printed_fields() -> dict[str, tuple[str, ...]]:
 def find_faults(document: Any, environment: Mapping[str, str]) -> list[Fault]:
     """Return the faults for an empty service that are found without its database and without calls.
 
-    References are resolved with an environment that need not be that of the process.
+    References are resolved with the given environment, not with the process's.
     """
     file = FleetFile(document, printed_fields(), environment)
     sections = read_sections(file)

@@ -34,7 +34,7 @@ class Section:
     more_columns: ClassVar[tuple[str, ...]] = ()
     # Fields other than the id that are printed, and so cannot be taken from the environment.
     printed: ClassVar[tuple[str, ...]] = ()
-    # Sections whose rows are locked before those of this one, as by all writers: two orders would deadlock.
+    # Sections whose rows are locked before this one's, as by all writers: two orders would deadlock.
     locked_after: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, file: FleetFile, sections: dict[str, Section]) -> None:

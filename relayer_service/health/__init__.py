@@ -1,1 +1,1 @@
-"""What probes and Prometheus read: `/health`, `/ready`, `/metrics`; and the watch over the workers."""
+"""What load balancers and Prometheus read: `/health`, `/ready`, `/metrics`; and the watch over the workers."""

@@ -105,7 +105,7 @@ def all_migrations() -> frozenset[tuple[str, str]]:
 
 def require_worker() -> None:
     """Require a recent heartbeat, which shows that a worker runs tasks and can write, and no late periodic work."""
-    # The database's clock decides, as that of a worker may be wrong.
+    # The database's clock decides, as a worker's may be wrong.
     rows = PeriodicRun.objects.values_list("name", Now() - F("started_at"), Now() - F("finished_at"))
     ages = {name: (since_start, since_finish) for name, since_start, since_finish in rows}
     _, since_beat = ages.get(HEARTBEAT, (None, None))
@@ -129,7 +129,7 @@ def require_encryption_keys() -> None:
 
 
 def require_peppers() -> None:
-    if problem := import_string(settings.PEPPER_PROBLEM)():
+    if problem := import_string("tokens.checks.problem_of_all")():
         raise ProbeFailed(problem)
 
 

@@ -2,7 +2,6 @@
 
 import time
 
-from django.conf import settings
 from django.utils.module_loading import import_string
 
 from relayer_service import processes
@@ -16,7 +15,7 @@ checks: Probes[None] = Probes("The check of")
 
 def watch_forever() -> None:
     """Check the workers at the interval of their heartbeats."""
-    check = import_string(settings.WORKER_CHECK)
+    check = import_string("notifications.worker_check.check")
     time.sleep(processes.WATCH_AFTER_SECONDS)
     while True:
         checks.run({"the workers": check}, CHECK_SECONDS)

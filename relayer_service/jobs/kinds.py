@@ -38,6 +38,8 @@ class JobKind:
     in_transaction = True
     # Whether the audit log records its changes.
     is_recorded = True
+    # The primary key of the job.
+    job_key = 0
     # The reason that the caller sent.
     reason = ""
     # The JSON object that it was started with; it is stored encrypted.

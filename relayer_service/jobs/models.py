@@ -7,6 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from relayer_service.observability import tracing
+from relayer_service.storage.columns import text_column
 from relayer_service.storage.encryption import EncryptedJSONField
 from relayer_service.storage.leases import Leased
 
@@ -25,27 +26,12 @@ class Job(Leased):
     kind = models.CharField(max_length=32, editable=False)
     title = models.CharField("job", max_length=255, editable=False)
     actor = models.CharField("started by", max_length=255, editable=False)
-    # The defaults are in the database too, for processes of the previous release, which do not write these columns.
-    token_key = models.CharField(
-        max_length=12,
-        blank=True,
-        default="",
-        db_default="",
-        editable=False,
-        help_text="The public part of the token that started it; empty if a user did.",
-    )
+    token_key = text_column(12, "The public part of the token that started it; empty if a user did.", editable=False)
     reason = models.TextField(
         blank=True, default="", db_default="", editable=False, help_text="The reason that the caller sent."
     )
     parameters = EncryptedJSONField(null=True, editable=False, help_text="Of its kind, until it is over.")
-    traceparent = models.CharField(
-        max_length=tracing.MAX_LENGTH,
-        blank=True,
-        default="",
-        db_default="",
-        editable=False,
-        help_text="The trace of the request that started it.",
-    )
+    traceparent = text_column(tracing.MAX_LENGTH, "The trace of the request that started it.", editable=False)
     selection = models.TextField(editable=False, help_text="The rows (`storage/selections.py`).")
     total = models.PositiveIntegerField(editable=False)
     position = models.BigIntegerField(

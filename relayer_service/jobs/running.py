@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.utils.module_loading import import_string
@@ -81,7 +80,7 @@ def run_job(pk: int) -> None:
     """Run a job for a few seconds, unless another worker does."""
     for job in Job.objects.filter(pk=pk).claim(1, LEASE):
         users = get_user_model().objects.filter(username=job.actor)
-        if job.token_key and import_string(settings.REVOCATION_CHECK)(job.token_key):
+        if job.token_key and import_string("tokens.models.is_revoked")(job.token_key):
             stop(job, REVOKED)
         elif not job.token_key and not all(user.has_perm(kind(job.kind).permission) for user in users):
             stop(job, NOT_PERMITTED)
@@ -112,7 +111,7 @@ def prune_jobs() -> None:
 def work(job: Job, seconds: float) -> bool:
     """Run batches of a claimed job for the given time; return whether it is over."""
     chosen, selection = kind(job.kind), Selection.parse(job.selection)
-    chosen.reason, chosen.parameters = job.reason, job.parameters or {}
+    chosen.job_key, chosen.reason, chosen.parameters = job.pk, job.reason, job.parameters or {}
     job.held().filter(state=State.WAITING).update(state=State.RUNNING, started_at=DatabaseNow())
     until = time.monotonic() + seconds
     while not (is_over := _step(job, chosen, selection)) and time.monotonic() < until:

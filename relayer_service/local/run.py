@@ -49,9 +49,9 @@ def prepare_data_dir(data_dir: Path) -> None:
         for name in ("SECRET_KEY", "ENCRYPTION_KEYS", "TOKEN_PEPPERS"):
             if name not in os.environ and not (data_dir / name.lower()).exists():
                 create_secret(data_dir / name.lower())
-        probe = data_dir / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
+        written = data_dir / f".written-{os.getpid()}"
+        written.touch()
+        written.unlink()
     except OSError as error:
         raise CannotStart(f"DATA_DIR {data_dir} cannot be written to ({error.strerror}).") from None
 

@@ -77,8 +77,8 @@ MIN_HEX_KEY_LENGTH = 64
 MAX_LENGTH = 32_768
 CUT_MARGIN = 1_024
 CUT = "… (cut)"
-# Loggers that stay at INFO. At DEBUG, Django's logs the whole context for each missing template variable, those of AWS
-# log requests and responses with credentials, and urllib3 the paths from which containers fetch theirs.
+# Loggers that stay at INFO. At DEBUG, Django logs the whole context for each missing template variable, boto logs
+# requests and responses with credentials, and urllib3 the paths from which containers fetch credentials.
 NEVER_AT_DEBUG = ("boto3", "botocore", "django.template", "urllib3")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MIN_OWN_SECRET_LENGTH = 8

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, named `relayer_...`: requests, tasks, pools, processes, and those of the apps."""
+"""Metrics for Prometheus, named `relayer_...`: requests, tasks, pools, processes and apps."""
 
 import os
 import platform

@@ -28,7 +28,7 @@ class Probes(Generic[Result]):
         self.failures: dict[str, BaseException] = {}
 
     def run(self, probes: Mapping[str, Callable[[], Result]], seconds: float) -> dict[str, Result]:
-        """Return the results by name, without those of probes that failed or timed out."""
+        """Return the results by name, except for probes that failed or timed out."""
         with self._lock:
             for name, probe in probes.items():
                 if name not in self._running or self._running[name].done():

@@ -35,7 +35,7 @@ def trace_id(parent: str) -> str:
 
 
 def headers(parent: str | None = None) -> dict[str, str]:
-    """Return the header of an outgoing request: that of a traceparent, by default the current one; {} without one."""
+    """Return the header that continues a trace, by default the current one, in an outgoing request; {} without one."""
     parent = traceparent.get() if parent is None else parent
     return {"traceparent": f"{parent[:36]}{secrets.token_hex(8)}{parent[52:]}"} if parent else {}
 

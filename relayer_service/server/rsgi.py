@@ -35,9 +35,6 @@ Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 # On this signal granian closes idle connections, finishes the others and exits.
 SERVER_STOP = signal.SIGINT
-# How long a thread keeps the interpreter while the event loop, which answers `/health`, waits for it. Python's default
-# of 5 ms is many times what the answer takes; throughput is the same with either.
-SWITCH_SECONDS = 0.0001
 # How long a process may take to finish its requests after its parent was killed.
 ORPHAN_SECONDS = 4
 LOGIN_PATH = "/admin/login/"
@@ -69,7 +66,6 @@ class Application:
         # A signal that arrives before the loop runs would be lost.
         loop.call_soon(processes.unblock_stop)
         loop.call_soon(processes.signal_when_parent_dies, signal.SIGUSR1)
-        sys.setswitchinterval(SWITCH_SECONDS)
         # Objects loaded so far are excluded from garbage collection.
         gc.collect()
         gc.freeze()
@@ -141,8 +137,9 @@ class Application:
 
 
 def is_health_probe(scope: Scope) -> bool:
-    has_body = "content-length" in scope.headers or "transfer-encoding" in scope.headers
-    return scope.path == "/health" and scope.method in {"GET", "HEAD"} and not has_body
+    if scope.path != "/health" or scope.method not in {"GET", "HEAD"}:
+        return False
+    return "content-length" not in scope.headers and "transfer-encoding" not in scope.headers
 
 
 def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:

@@ -94,7 +94,7 @@ class Attempt:
             raise
 
     def give_back(self) -> None:
-        """Uncount the attempt, which is no failure."""
+        """Uncount an attempt that did not fail."""
         for count in self._counts:
             # Unless it has expired.
             with suppress(ValueError):

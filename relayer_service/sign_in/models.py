@@ -30,15 +30,11 @@ class SecondFactor(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
-        # Users manage their own; superusers reset those of others.
+        # Users manage their own; superusers reset other users'.
         default_permissions = ()
 
     def __str__(self) -> str:
         return f"second factor {self.identifier}"
-
-    @property
-    def recovery_codes_left(self) -> int:
-        return len(self.recovery_codes)
 
     def verify(self, text: str) -> str:
         """Return which kind of code a text is, and accept it only this once; empty if it is wrong."""

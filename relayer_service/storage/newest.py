@@ -9,7 +9,7 @@ def newest_with(rows: QuerySet[Any], column: str, value: Any, *order: str) -> Qu
     """Return the rows with this value, newest first; an index must have the column right before the key.
 
     The column is compared as a range, and sorted by: with an equality, PostgreSQL may read the primary key backwards
-    instead of that index, past the newer rows of all others. `order` is that of another index, with the column first.
+    instead of that index, past the newer rows of all others. `order` is another index's, with the column first.
     """
     return rows.filter(**{f"{column}__gte": value, f"{column}__lte": value}).order_by(*(order or (column, "-pk")))
 

@@ -77,8 +77,12 @@ class Selection:
         rest = (run if run.start > after else range(after + 1, run.stop) for run in self.runs if run.stop > after + 1)
         return list(islice(chain.from_iterable(rest), count))
 
+    def between(self, first: int, last: int) -> set[int]:
+        """Return the keys from `first` to `last`."""
+        return set(chain.from_iterable(range(max(run.start, first), min(run.stop, last + 1)) for run in self.runs))
+
     def conditions(self, size: int) -> Iterator[Q]:
-        """Yield conditions that each select some of the keys: those of a long run, or at most so many others."""
+        """Yield conditions that each select some of the keys: a long run, or at most `size` others."""
         for run in self.runs:
             if len(run) >= size:
                 yield Q(pk__range=(run.start, run.stop - 1))

@@ -64,7 +64,7 @@ def rounded(amount: int) -> int:
 
 
 def charts(relayer: Relayer, period: Period) -> dict[str, Any]:
-    """Return the chart of the balance with the minimum of each time, and that of the outflow; {} if none was read."""
+    """Return the chart of the balance with the minimum at each time, and of the outflow; {} if none was read."""
     network = networks().get(relayer.network)
     decimals, unit = (network.decimals, network.symbol) if network else (0, "wei")
 
@@ -111,6 +111,6 @@ def top_up(relayer: Relayer) -> dict[str, Any]:
 
 
 def qr_code(text: str) -> SafeString:
-    """Return a QR code as SVG: black on white in the dark theme too, as cameras expect it."""
+    """Return a QR code as SVG: black on white even in the dark theme, as cameras expect it."""
     # It consists of numbers and fixed names.
     return SafeString(segno.make(text, micro=False).svg_inline(scale=QR_SCALE, dark="#000", light="#fff"))

@@ -120,7 +120,7 @@ class BulkEditAdmin(ResourceAdmin):
         may_view = request.user.has_perm("notifications.view_notification")
         form = BulkEditForm(request.POST if pending.is_confirmed else None, may_view_webhooks=may_view)
         title = f"Edit {kind(KIND).counted(len(pending.selection))}"
-        if not (pending.is_confirmed and form.is_valid()):
+        if not form.is_valid():
             columns = {name: column({}) for name, column in COLUMNS.values()}
             table = pending.first(self.get_queryset(request).select_related("notification"), columns)
             return confirmation.ask(request, self, pending, title, [], table, form, button="Preview")

@@ -1,8 +1,13 @@
 """States, balances and addresses of relayers, as the admin shows them."""
 
+from collections.abc import Callable
 from typing import Any
 
+from django.contrib import messages
+from django.contrib.admin.utils import model_ngettext
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
+from unfold.decorators import display
 
 from chain.networks import Network, networks
 from chain.units import coins
@@ -34,6 +39,19 @@ ADDRESS = """
         </button>
     </span>
 """
+
+
+def column(description: str, show: Callable[[Any], str], **options: Any) -> Any:
+    """Return an attribute of an admin: a column of its list, or a field of its page, that shows a text of each row."""
+    return staticmethod(display(description=description, **options)(lambda row: show(row)))
+
+
+def report(model_admin: Any, request: HttpRequest, done: str, count: int, skipped: int, reason: str) -> None:
+    """Show staff how many rows an action has changed, and how many it has skipped for a reason."""
+    text = f"{done}: {count:,} {model_ngettext(model_admin.opts, count)}."
+    if skipped:
+        text += f" Skipped: {skipped:,} ({reason})."
+    model_admin.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
 
 
 def badges(relayer: Relayer) -> str:

@@ -11,9 +11,10 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from chain.networks import networks, resolve_alias
 from chain.units import amount, coins, whole_number
+from notifications.models import Notification
 from relayer_service import extensions
-from relayer_service.api.evm import validate_evm_address
 from relayer_service.console.forms import ResourceForm, declare_fields
+from relayer_service.evm import validate_evm_address
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.console.url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlRowsField
@@ -35,10 +36,7 @@ NODE_ROWS = {"custom_rpc_urls": "rpc_urls", "private_rpc_urls": "private_urls"}
 # API name of each field, where it differs.
 API_NAMES = {"signer": "signer_id", "notification": "notification_id"}
 # The form's fields of the automatic top-up, by API name.
-TOP_UP_FIELDS = {
-    "funding_relayer_id": "funding_relayer",
-    **{name: f"top_up_{name}" for name in AMOUNT_FIELDS},
-}
+TOP_UP_FIELDS = {"funding_relayer_id": "funding_relayer", **{name: f"top_up_{name}" for name in AMOUNT_FIELDS}}
 # The permission to set one, besides that to change relayers.
 FUNDING = "transactions.add_transaction"
 OTHERS_PAY = f"Requires the permission {FUNDING}, for a key that another relayer has or had, or funds, and for nodes."
@@ -84,9 +82,7 @@ class RelayerForm(ResourceForm):
     }
 
     network = forms.CharField(
-        max_length=64,
-        widget=NetworkInput,
-        help_text="Choose a network, or enter your own with chain ID and RPC URLs.",
+        max_length=64, widget=NetworkInput, help_text="Choose a network, or enter your own with chain ID and RPC URLs."
     )
     rpc_urls = RpcUrlRowsField(
         label="RPC URLs",
@@ -139,6 +135,10 @@ class RelayerForm(ResourceForm):
             field = self.fields[PREFIX + name]
             field.initial = shown(self.instance.policies.get(name))
             field.show_hidden_initial = bool(self.instance.pk)
+        target: Any = self.fields.get("notification")
+        if target:
+            # Channels for people receive the events of all relayers.
+            target.queryset = Notification.objects.filter(type=Notification.Type.WEBHOOK)
         if not shows_signing(self.instance):
             del self.fields["allow_signing"]
         for name in AMOUNT_FIELDS:
@@ -233,7 +233,7 @@ class RelayerForm(ResourceForm):
         ]
 
     def add_faults(self, error: ValidationError) -> None:
-        """Add the fault of a node to its row too."""
+        """Also add the fault of a node to its row."""
         faults = error.message_dict
         for path, (url, row) in self._nodes().items():
             texts = faults.pop(path, [])

@@ -1,7 +1,7 @@
 """A relayer's balance and minimum over time, for the chart on its page.
 
 The health check keeps an entry for each hour in which a value changed: the start of the hour as a Unix time, and the
-last value in wei, empty for none. In an hour without an entry the value was that of the entry before. Of entries older
+last value in wei, empty for none. In an hour without an entry the value was the previous entry's. Of entries older
 than a day the last of each six hours is kept, of those older than 8 days the last of each day, for 31 days.
 """
 

@@ -88,7 +88,7 @@ def webhook(key: int | None) -> Notification | None:
 
 
 def minimum(relayer: Relayer, text: str) -> int | None:
-    """Return the minimum balance in wei; the coin in the text must be that of the relayer's network."""
+    """Return the minimum balance in wei; the coin in the text must be the coin of the relayer's network."""
     field: Any = copy(FORM_FIELDS[MINIMUM])
     field.parse = partial(amount, network=networks().get(relayer.network))
     limit: int | None = field.clean(text)

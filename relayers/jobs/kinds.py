@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from django.core.exceptions import ValidationError
 
 from relayer_service.jobs.kinds import JobKind, Result
+from relayer_service.jobs.models import Job
 from relayer_service.storage.selections import Selection
 from relayers.health.probes import ProbeCache
 from relayers.jobs.bulk_edits import edit, edited_rows
-from relayers.states import set_all_paused
+from relayers.pausing import set_all_paused
+
+PAUSE, RESUME = "pause_relayers", "resume_relayers"
 
 
 class PauseRelayers(JobKind):
@@ -18,11 +21,25 @@ class PauseRelayers(JobKind):
     job_title = "Pause {}"
     explanation = "Pauses {}."
     done = "Paused"
-    skip_reason = "already paused"
+    skip_reason = "already paused, or changed by a later job"
     paused = True
 
     def run(self, keys: Sequence[int]) -> Result:
-        return Result(set_all_paused(Selection.from_keys(keys), self.paused, self.reason))
+        return Result(set_all_paused(Selection.from_keys(keys), self.paused, self.reason, self._reached_by_later))
+
+    def _reached_by_later(self, keys: Sequence[int]) -> set[int]:
+        """Return the relayers, from the first to the last of these, that a later job has paused or resumed.
+
+        What it has not reached yet, it changes after this job, unless it is stopped before.
+        """
+        if not keys:
+            return set()
+        later = Job.objects.filter(pk__gt=self.job_key, kind__in=[PAUSE, RESUME], position__gte=keys[0])
+        reached = (
+            Selection.parse(job.selection).between(keys[0], min(job.position, keys[-1]))
+            for job in later.only("selection", "position")
+        )
+        return set().union(*reached)
 
 
 class ResumeRelayers(PauseRelayers):
@@ -30,7 +47,7 @@ class ResumeRelayers(PauseRelayers):
     job_title = "Resume {}"
     explanation = "Resumes {}."
     done = "Resumed"
-    skip_reason = "not paused"
+    skip_reason = "not paused, or changed by a later job"
     paused = False
 
 

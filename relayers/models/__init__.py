@@ -18,19 +18,6 @@ from relayers.models.relayers import (
 )
 
 __all__ = [
-    "ACCOUNT_COLUMNS",
-    "ACTIVE",
-    "CONDITIONS",
-    "MASKED_COLUMNS",
-    "MAX_CHAIN_ID",
-    "NOT_FOUND",
-    "NO_READINGS",
-    "PRIVATE",
-    "PROBLEMS",
-    "UNKNOWN_NODES",
-    "NodeOutage",
-    "Relayer",
-    "RelayerHealth",
-    "find_relayer",
-    "validate_signing_kinds",
-]
+    "ACCOUNT_COLUMNS", "ACTIVE", "CONDITIONS", "MASKED_COLUMNS", "MAX_CHAIN_ID", "NOT_FOUND", "NO_READINGS", "PRIVATE",
+    "PROBLEMS", "UNKNOWN_NODES", "NodeOutage", "Relayer", "RelayerHealth", "find_relayer", "validate_signing_kinds",
+]  # fmt: skip

@@ -70,7 +70,7 @@ def of_relayer(condition: models.Q) -> models.Q:
 
 
 class HealthAccessor(ReverseOneToOneDescriptor):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Returns the health of a relayer; that of a new one if it has no row yet."""
+    """Returns the health of a relayer; without a row, the health of a new relayer."""
 
     def __get__(self, instance: Any, cls: Any = None) -> Any:
         try:
@@ -145,7 +145,7 @@ class RelayerHealth(Leased):
                 condition=models.Q(system_disabled=True, disabled_reason_type="NonceSyncFailed")
                 | models.Q(system_disabled=False, disabled_reason_type="", disabled_reason_details=""),
                 name="health_reason_while_disabled",
-            ),
+            )
         ]
 
     def __str__(self) -> str:

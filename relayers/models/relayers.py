@@ -26,7 +26,7 @@ MAX_CHAIN_ID = 2**63 - 1
 ACCOUNT_COLUMNS = {"network", "chain_id", "address"}
 
 ACTIVE = "active"
-# Problems of a relayer, the worst first; it can have several. What staff set has its own index, too.
+# Problems of a relayer, the worst first; it can have several. What staff set also has its own index.
 PAUSED, NO_ADDRESS = models.Q(paused=True), models.Q(address="")
 # Half of what an active one is: the database begins with the rarer half.
 RUNNING = models.Q(paused=False) & ~NO_ADDRESS
@@ -243,11 +243,11 @@ class Relayer(Resource):
             return []
 
     def node_urls(self) -> list[tuple[str, int]]:
-        """Return the nodes to call with their weights: the custom ones, or else those of the network."""
+        """Return the nodes to call with their weights: the custom ones, or else the network's."""
         return self._nodes(self.custom_rpc_urls, "rpc_urls")
 
     def private_node_urls(self) -> list[tuple[str, int]]:
-        """Return the private nodes to send to, each with its weight: its own, or else those of the network."""
+        """Return the private nodes to send to, each with its weight: its own, or else the network's."""
         return self._nodes(self.private_rpc_urls, "private_rpc_urls")
 
     def _nodes(self, own: list[dict[str, Any]] | None, shared: str) -> list[tuple[str, int]]:

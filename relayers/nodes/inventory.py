@@ -1,7 +1,5 @@
 """The nodes that relayers depend on, with their statistics of the last hour, in a constant number of queries."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +20,7 @@ from relayers.models import MASKED_COLUMNS, PRIVATE, UNKNOWN_NODES, Relayer
 from relayers.models.nodes import NodeOutage
 from relayers.nodes.call_statistics import FAILED, slot_of
 
-# Sets of custom nodes that are shown and checked, those of the most relayers first.
+# Sets of custom nodes that are shown and checked, the most used first.
 MAX_SETS = 100
 PERIOD = timedelta(hours=1)
 

@@ -218,5 +218,5 @@ class NetworkFiles:
 
 
 def is_api(url: str) -> bool:
-    """Return whether a URL of an explorer is that of its API, not of its pages."""
+    """Return whether a URL of an explorer leads to its API, not to its pages."""
     return "api" in re.split(r"[^a-z0-9]+", url.lower())

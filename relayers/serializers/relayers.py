@@ -12,13 +12,13 @@ from chain.networks import resolve_alias
 from notifications.models import Notification
 from relayer_service import extensions
 from relayer_service.api.error_codes import ErrorCode
-from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.filters import filter_serializer
-from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
+from relayer_service.api.resource_serializers import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import (
     BodySerializer,
     BooleanField,
     ChoiceField,
+    EvmAddressField,
     IntegerField,
     ListField,
     NewIdentifierField,

@@ -1,16 +1,15 @@
 """The automatic top-up of a relayer in request bodies, responses and fleet files. Amounts are exact, in wei."""
 
 import re
-from typing import Any
 
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 
-from relayer_service.api.representation import ResourceSerializer
-from relayer_service.api.serializers import ExactAmountField, StrictSerializer, StringField
+from relayer_service.api.resource_serializers import ResourceSerializer
+from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models.top_ups import TopUpAmounts
 from relayers.policies import MAX_AMOUNT
+from spending.shape import WholeNumberField, whole_number_schema
 
-DECIMAL = re.compile(r"[0-9]{1,39}", re.ASCII)
 HELP = {
     "minimum": "Balance below which it is topped up, in wei.",
     "target": "Balance up to which it is topped up, in wei.",
@@ -19,25 +18,13 @@ HELP = {
 FUNDING_HELP = "The relayer on the same chain that sends the coins."
 
 
-@extend_schema_field(
-    {
-        "oneOf": [
-            {"type": "integer", "minimum": 0, "maximum": MAX_AMOUNT},
-            {"type": "string", "pattern": "^[0-9]{1,39}$"},
-        ]
-    }
-)
-class WeiAmountField(ExactAmountField):
-    """An amount as a JSON integer, or exact for any client as a string of decimal digits."""
+@extend_schema_field(whole_number_schema(MAX_AMOUNT, "[0-9]{1,39}"))
+class WeiAmountField(WholeNumberField):
+    """An amount that relayers have: in 128 bits."""
 
-    default_error_messages = {"invalid": f"a whole number from 0 to {MAX_AMOUNT} is required"}
-
-    def to_internal_value(self, data: Any) -> int:
-        number = int(data) if isinstance(data, str) and DECIMAL.fullmatch(data) else data
-        # In Python, True is an integer.
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_AMOUNT:
-            self.fail("invalid")
-        return number
+    text_format = re.compile(r"[0-9]{1,39}", re.ASCII)
+    max_value = MAX_AMOUNT
+    maximum = str(MAX_AMOUNT)
 
 
 @extend_schema_serializer(component_name="TopUp")

@@ -50,7 +50,11 @@ HASHES = {
 MESSAGE: dict[str, Any] = {
     "request": SignMessageSerializer,
     "responses": {200: SignatureSerializer},
-    "examples": [OpenApiExample("message", {"message": "hello world"}, request_only=True), SIGNATURE_EXAMPLE],
+    "examples": [
+        OpenApiExample("message", {"message": "hello world"}, summary="Text", request_only=True),
+        OpenApiExample("message_hex", {"message_hex": "0x68656c6c6f"}, summary="Bytes", request_only=True),
+        SIGNATURE_EXAMPLE,
+    ],
 }
 DATA: dict[str, Any] = {
     "request": SignTypedDataSerializer,

@@ -21,11 +21,13 @@ from relayer_service.api.serializers import (
     shown_name,
 )
 
+BYTES = re.compile(r"(?:0x)?([0-9a-fA-F]*)", re.ASCII)
 HASH = re.compile(r"(?:0x)?([0-9a-fA-F]{64})", re.ASCII)
 HASHES = ("domain_separator", "hash_struct_message")
 DOCUMENT = ("types", "domain", "message")
 PRIMARY_TYPES = ("primary_type", "primaryType")
 TWICE = "is given more than once, also as primary_type"
+ONE_MESSAGE = "send either message or message_hex"
 ONE_FORM = f"send either {' and '.join(HASHES)}, or types, domain and message"
 
 
@@ -41,15 +43,22 @@ class TextField(LiteralField):
         return data
 
 
-@extend_schema_field({"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{64}$"})
-class HashField(LiteralField):
-    default_error_messages = {"invalid": "32 bytes in hexadecimal are required"}
+@extend_schema_field({"type": "string", "pattern": "^(0x)?([0-9a-fA-F]{2})*$"})
+class BytesField(LiteralField):
+    default_error_messages = {"invalid": "bytes in hexadecimal are required"}
+    text_format = BYTES
 
     def to_internal_value(self, data: Any) -> bytes:
-        match = HASH.fullmatch(data) if isinstance(data, str) else None
-        if match is None:
+        match = self.text_format.fullmatch(data) if isinstance(data, str) else None
+        if match is None or len(match[1]) % 2:
             self.fail("invalid")
         return bytes.fromhex(match[1])
+
+
+@extend_schema_field({"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{64}$"})
+class HashField(BytesField):
+    default_error_messages = {"invalid": "32 bytes in hexadecimal are required"}
+    text_format = HASH
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
@@ -58,12 +67,20 @@ class DocumentField(ObjectField):
 
 
 class SignMessageSerializer(BodySerializer):
-    """A message to sign (EIP-191)."""
+    """A message to sign (EIP-191): text or bytes."""
 
-    message = TextField(help_text="Its UTF-8 bytes are signed; a string of hexadecimal digits is text too.")
+    message = TextField(
+        required=False, help_text="Its UTF-8 bytes are signed; a string of hexadecimal digits is text too."
+    )
+    message_hex = BytesField(required=False, help_text="The bytes to sign in hexadecimal; 0x is optional.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return {"digest": message_digest(attrs["message"]), "size": len(attrs["message"].encode())}
+        if len(attrs) > 1:
+            raise ValidationError(ONE_MESSAGE)
+        if not attrs:
+            raise ValidationError({"message": [REQUIRED["required"]]}, ErrorCode.REQUIRED)
+        message = attrs["message"].encode() if "message" in attrs else attrs["message_hex"]
+        return {"digest": message_digest(message), "size": len(message)}
 
 
 # Generators that convert names to camel case would have one field twice.

@@ -30,7 +30,7 @@ from relayer_service.storage.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError
 from signers.config_shapes import CONFIGS, SignerType, shown_config
-from signers.followers import MAX_NAMED, Follower, counted, followers
+from signers.followers import MAX_NAMED, Follower, counted, get_follower
 from signers.key_sources import KeySource, new_key
 from signers.models import Signer
 from signers.writes import SignerWrite, changed_destination
@@ -218,25 +218,22 @@ class SignerForm(ResourceForm):
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         if self.instance.pk and not self.errors:
-            self._check_followers(bool(self.write.fields))
+            self._check_follower(bool(self.write.fields))
 
-    def _check_followers(self, is_replaced: bool) -> None:
+    def _check_follower(self, is_replaced: bool) -> None:
         """Require a confirmation before rows that use the signer move to another address."""
-        found = [follower for follower in followers() if follower.rows(self.instance).exists()]
-        confirmed, address, warning = self.cleaned_data.get(CONFIRMED, ""), "", ""
-        if found and is_replaced:
-            address, warning = self._read_address()
-        elif found:
-            address = signing.known_identity(self.instance)
-        elsewhere = [follower.elsewhere(self.instance, address) for follower in found]
-        self.moves_rows = bool(address or is_replaced) and any(rows.exists() for rows in elsewhere)
+        follower, confirmed = get_follower(), self.cleaned_data.get(CONFIRMED, "")
+        address, warning = "", ""
+        if is_used := follower.rows(self.instance).exists():
+            address, warning = self._read_address() if is_replaced else (signing.known_identity(self.instance), "")
+        elsewhere = follower.elsewhere(self.instance, address)
+        self.moves_rows = is_used and bool(address or is_replaced) and elsewhere.exists()
         if address or self.moves_rows:
             self.write.followed_to = address
-        reasons = [follower.refusal(self.instance, address) for follower in found] if self.moves_rows else []
-        if any(reasons):
-            self.add_error(None, next(filter(None, reasons)))
+        if self.moves_rows and (reason := follower.refusal(self.instance, address)):
+            self.add_error(None, reason)
         elif self.moves_rows and confirmed != (address or UNKNOWN_ADDRESS):
-            self._ask_to_confirm(dict(zip(found, elsewhere, strict=True)), address, warning)
+            self._ask_to_confirm(follower, elsewhere, address, warning)
         elif confirmed and not is_replaced and not self.moves_rows:
             self.add_error(CONFIRMED, "Nothing would change. Enter the new secrets again.")
 
@@ -253,9 +250,9 @@ class SignerForm(ResourceForm):
                 self.answers[key] = "", str(error)
         return self.answers[key]
 
-    def _ask_to_confirm(self, elsewhere: dict[Follower, QuerySet[Any]], address: str, warning: str) -> None:
-        counts = {follower: rows.count() for follower, rows in elsewhere.items()}
-        users = "; ".join(counted(rows.model, counts[follower]) for follower, rows in elsewhere.items())
+    def _ask_to_confirm(self, follower: Follower, rows: QuerySet[Any], address: str, warning: str) -> None:
+        count = rows.count()
+        users = counted(rows.model, count)
         if address:
             text = f"This key has another address, {address}. Saving it moves {users}. {FUNDS_STAY}"
         else:
@@ -265,9 +262,8 @@ class SignerForm(ResourceForm):
         if CONFIRMED in self.fields:
             self.fields[CONFIRMED].widget.attrs["value"] = address or UNKNOWN_ADDRESS
             if self.names_rows:
-                tables = [moves(*each, counts[each[0]]) for each in elsewhere.items()]
                 # Validation has bound the field, which keeps the help text that it had.
-                self[CONFIRMED].help_text = format_html_join("", "{}", ([table] for table in tables))
+                self[CONFIRMED].help_text = moves(follower, rows, count)
         self.add_error(CONFIRMED if CONFIRMED in self.fields else None, text)
 
 

@@ -162,7 +162,7 @@ def referred(node: Any, schemas: dict[str, Any]) -> set[str]:
 
 
 def describe_tags(document: dict[str, Any]) -> None:
-    """List the tags, with those of extensions last."""
+    """List the tags, extensions last."""
     paths = [*document["paths"].values(), *document.get("webhooks", {}).values()]
     operations = [operation for path in paths for operation in path.values()]
     names = list(dict.fromkeys(name for operation in operations for name in operation["tags"]))

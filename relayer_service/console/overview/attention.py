@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 # Causes of one subject that are read. There are as many as networks, errors and signers in trouble.
 MAX_CAUSES = 1_000
-NOT_SEVERE, ROWS = Value(0), Count("*")
+NOT_SEVERE = Value(0)
 # The start of work that is late only for a while: what is late next is not a new problem.
 UNKNOWN = Cast(Value(None), DateTimeField())
 MINUTE = timedelta(minutes=1)
@@ -138,7 +138,6 @@ def grouped(
     by: Any,
     since: Any,
     severe: Any = NOT_SEVERE,
-    number: Any = ROWS,
     newest: Any = None,
 ) -> QuerySet[Any, Any]:
     """Return the query of the rows of one kind, grouped by an expression."""
@@ -147,7 +146,7 @@ def grouped(
     group = F(by) if isinstance(by, str) else Cast(by, CharField())
     labels = {"cause_kind": Value(kind, output_field=CharField()), "cause_group": group}
     totals = {
-        "cause_number": number,
+        "cause_number": Count("*"),
         "cause_since": Min(since),
         "cause_newest": Max(newest or since),
         "cause_first": Min("pk"),

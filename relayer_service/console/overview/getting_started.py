@@ -14,10 +14,11 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.views.decorators.http import require_POST
 from rest_framework.exceptions import APIException
 
 from relayer_service.console.overview.attention import declared
@@ -117,10 +118,9 @@ def open_step(request: HttpRequest, name: str) -> HttpResponse:
     return HttpResponseRedirect(page or reverse("admin:index"))
 
 
+@require_POST
 def dismiss(request: HttpRequest) -> HttpResponse:
     """Hide the card in this browser."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
     response = HttpResponseRedirect(reverse("admin:index"))
     response.set_cookie(
         COOKIE, "1", COOKIE_SECONDS, secure=settings.SESSION_COOKIE_SECURE, httponly=True, samesite="Lax"
@@ -128,10 +128,9 @@ def dismiss(request: HttpRequest) -> HttpResponse:
     return response
 
 
+@require_POST
 def demo_view(request: HttpRequest) -> HttpResponse:
     """Take all steps at once against the local node, and show the result, with the token once."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
     if not offers_demo(request):
         raise PermissionDenied
     try:
@@ -170,6 +169,7 @@ def local_url(path: str) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.PORT}{path}"
 
 
+@require_POST
 def receive_demo_event(request: HttpRequest) -> HttpResponse:
     """Accept the events of the demo's webhook; the log of deliveries shows them."""
-    return HttpResponse(status=204) if request.method == "POST" else HttpResponseNotAllowed(["POST"])
+    return HttpResponse(status=204)

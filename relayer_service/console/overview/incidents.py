@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
+from django.contrib.auth.decorators import permission_required
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -121,10 +121,9 @@ def others(
 
 
 @require_POST
+@permission_required(PERMISSION, raise_exception=True)
 def acknowledge(request: HttpRequest) -> HttpResponse:
     """Hide a cause, if it is not worse than the page that was posted showed it."""
-    if not request.user.has_perm(PERMISSION):
-        raise PermissionDenied
     cause = find_cause(request)
     if cause is None:
         messages.info(request, "This problem has already ended.")
@@ -174,10 +173,9 @@ def write(cause: Cause, user: str, note: str) -> str | None:
 
 
 @require_POST
+@permission_required(PERMISSION, raise_exception=True)
 def undo(request: HttpRequest) -> HttpResponse:
     """Show an acknowledged cause again."""
-    if not request.user.has_perm(PERMISSION):
-        raise PermissionDenied
     cause = find_cause(request)
     with transaction.atomic():
         row = Acknowledgement.objects.select_for_update().filter(cause=cause.key).first() if cause else None

@@ -12,7 +12,6 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.safestring import mark_safe
@@ -22,7 +21,7 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from relayer_service.audit.recording import acted, record
-from relayer_service.console.confirmation import ReasonForm
+from relayer_service.console.confirmation import PendingAction, ReasonForm, ask
 from relayer_service.console.sign_in.login_page import has_next_step, locked_page, record_failure, record_sign_in
 from relayer_service.sign_in import codes
 from relayer_service.sign_in.limits import CODES, Attempt, Locked
@@ -36,6 +35,10 @@ WRONG_CODE = "This code is wrong, or was used before. Check the clock of your de
 UNREADABLE = (
     "Your second factor cannot be decrypted: a key is missing from ENCRYPTION_KEYS. Restore it, or reset the second "
     "factor with `manage.py reset_second_factor`."
+)
+RESET = (
+    "{0} signs in with the password alone until a new second factor is set up. Make sure that it is {0} who asks for "
+    "it."
 )
 
 
@@ -244,7 +247,6 @@ class OverviewView(SecondFactorView):
 class ResettableSecondFactor:
     """Adds a page to users, where superusers reset the second factor of somebody who has lost it."""
 
-    admin_site: Any
     actions_detail = ["reset_second_factor"]
 
     @action(description="Reset second factor", url_path="reset-second-factor", permissions=["reset_second_factor"])
@@ -252,22 +254,13 @@ class ResettableSecondFactor:
         user: User = self.get_object_or_404(request, object_id)  # type: ignore[attr-defined]  # of AuditedAdmin
         if not self.has_reset_second_factor_permission(request, user.pk):
             raise PermissionDenied
-        back = reverse("admin:auth_user_change", args=[user.pk])
+        pending = PendingAction.on_page(request, user.pk, reverse("admin:auth_user_change", args=[user.pk]))
         form = ReasonForm(request.POST or None, required=True)
-        if request.method == "POST" and form.is_valid():
-            reason = form.cleaned_data["reason"]
-            if disable(user, f"Reset the second factor: {reason}"):
-                messages.success(request, f"The second factor of {user} was reset.")
-            return HttpResponseRedirect(back)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Reset second factor",
-            "user_name": user.get_username(),
-            "form": form,
-            "back": back,
-            "opts": User._meta,
-        }
-        return TemplateResponse(request, "admin/second_factor/reset.html", context)
+        if not (pending.is_confirmed and form.is_valid()):
+            return ask(request, self, pending, "Reset second factor", [RESET.format(user.get_username())], None, form)
+        if disable(user, f"Reset the second factor: {form.cleaned_data['reason']}"):
+            messages.success(request, f"The second factor of {user} was reset.")
+        return pending.leave()
 
     def has_reset_second_factor_permission(self, request: HttpRequest, object_id: Any) -> bool:
         """Return whether the user is another one, with a second factor. One's own is turned off with a code."""

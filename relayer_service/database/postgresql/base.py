@@ -3,6 +3,7 @@
 import select
 import time
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from django.db.backends.postgresql import base
@@ -29,10 +30,16 @@ class TimestampLoader(BaseTzLoader):
             return loaded
 
 
+@cache
+def register_loaders(adapters: Any) -> None:
+    adapters.register_loader("timestamptz", TimestampLoader)
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     def get_connection_params(self) -> dict[str, Any]:
         params: dict[str, Any] = super().get_connection_params()
-        params["context"].adapters.register_loader("timestamptz", TimestampLoader)
+        # Django calls this for each request, with the same adapters.
+        register_loaders(params["context"].adapters)
         return params
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:

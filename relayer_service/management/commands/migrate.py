@@ -1,7 +1,7 @@
 """Django's `migrate`, with a short lock timeout and retries, so that it blocks no request for long; and the roles.
 
 A schema change that waits for a long transaction blocks every later query on the table. It can be retried safely: an
-atomic migration is rolled back, and operations on indexes can run again.
+atomic migration or operation is rolled back, and operations on indexes can run again.
 """
 
 import math
@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from relayer_service import roles
 from relayer_service.database.operations import session_settings
@@ -23,13 +24,13 @@ LOCK_NOT_AVAILABLE = "55P03"
 
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
-        self.deadline = math.inf
-        with session_settings(connections[options["database"]], **SESSION):
-            while not self._migrate(*args, **options):
+        self.deadline, connection = math.inf, connections[options["database"]]
+        with session_settings(connection, **SESSION):
+            while not self._migrate(connection, *args, **options):
                 if options["verbosity"] > 0:
                     self.stdout.write(f"\n  A transaction locks the table. Retrying in {PAUSE_SECONDS} seconds.")
                 time.sleep(PAUSE_SECONDS)
-            if not options["plan"] and "auth_group" in connections[options["database"]].introspection.table_names():
+            if not options["plan"] and "auth_group" in connection.introspection.table_names():
                 # Django has created the permissions of all apps only now.
                 roles.restore(options["database"])
 
@@ -38,13 +39,19 @@ class Command(migrate.Command):
             self.deadline = math.inf
         super().migration_progress_callback(action, *args, **options)
 
-    def _migrate(self, *args: Any, **options: Any) -> bool:
-        try:
-            super().handle(*args, **options)
-        except OperationalError as error:
-            now = time.monotonic()
-            self.deadline = min(self.deadline, now + RETRY_SECONDS)
-            if getattr(error.__cause__, "sqlstate", None) != LOCK_NOT_AVAILABLE or now >= self.deadline:
-                raise
-            return False
+    def _migrate(self, connection: BaseDatabaseWrapper, *args: Any, **options: Any) -> bool:
+        # Leaving it, the settings of `handle` are restored, also those of a new connection.
+        with session_settings(connection, **SESSION):
+            try:
+                super().handle(*args, **options)
+            except OperationalError as error:
+                if connection.in_atomic_block:
+                    # A foreign key of a new table is added after the migration, where a failure leaves the block open.
+                    connection.close()
+                    connection.connect()
+                now = time.monotonic()
+                self.deadline = min(self.deadline, now + RETRY_SECONDS)
+                if getattr(error.__cause__, "sqlstate", None) != LOCK_NOT_AVAILABLE or now >= self.deadline:
+                    raise
+                return False
         return True

@@ -31,7 +31,7 @@ document.addEventListener("click", (event) => {
   total.value = Number(total.value) + 1;
 });
 
-/* Add accessible names that Django's widgets lack: that of its label to a select, and a role to a tooltip. */
+/* Add what Django's widgets lack for screen readers: the name of its label to a select, and a role to a tooltip. */
 const nameWidgets = () => {
   for (const select of document.querySelectorAll("select.select2-hidden-accessible")) {
     const label = select.labels[0]?.textContent.trim() || select.getAttribute("aria-label");

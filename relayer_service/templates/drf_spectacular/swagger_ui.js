@@ -14,7 +14,7 @@ const keepAuthorization = () => ({
   },
 });
 
-{# A link inside a button is none for screen readers; the hash of an operation works without it. One server needs no choice. #}
+{# Screen readers do not announce a link inside a button; the hash of an operation works without it. One server needs no choice. #}
 const accessible = ({ React }) => ({
   components: {
     DeepLink: ({ text }) => React.createElement("span", null, text),

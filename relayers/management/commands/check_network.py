@@ -6,8 +6,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from chain.network_check import COLUMNS, check_nodes
 from chain.networks import networks, resolve_alias, unknown
-from chain.probe import COLUMNS, probe
 from relayer_service.net.addresses import mask, validate_http_url
 
 
@@ -36,7 +36,7 @@ class Command(BaseCommand):
         urls = urls or list(network.rpc_urls)
         if not urls:
             raise CommandError(f"{name} has no RPC URLs: specify a node with --url")
-        found = probe(network, urls)
+        found = check_nodes(network, urls)
         self.stdout.write(f"{name}: chain {network.chain_id}, kind {network.kind}\n\n")
         for line in table([COLUMNS, *(each.cells for each in found)]):
             self.stdout.write(line)

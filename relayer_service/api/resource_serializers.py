@@ -14,7 +14,7 @@ from relayer_service.api.exceptions import refusals
 from relayer_service.api.serializers import BodySerializer, LiteralField, collecting
 from relayer_service.writes import Write
 
-Writer = Callable[[Any], Any]
+Converter = Callable[[Any], Any]
 
 # Serializers and lists that do not override how the JSON of their column is shown.
 AS_STORED = {
@@ -30,8 +30,8 @@ class PageSerializer(serializers.ListSerializer[Any]):
     child: Any
 
     def to_representation(self, data: Any) -> list[Any]:
-        write = self.child.writer()
-        return [write(row) if isinstance(row, tuple) else self.child.to_representation(row) for row in data]
+        convert = self.child.converter()
+        return [convert(row) if isinstance(row, tuple) else self.child.to_representation(row) for row in data]
 
     @property
     def data(self) -> Any:
@@ -59,16 +59,16 @@ class ResourceSerializer(serializers.Serializer[Any]):
 
     @classmethod
     @cache
-    def writer(cls) -> Writer:
+    def converter(cls) -> Converter:
         """Return a function that converts a row of `columns` for a response, prepared once for all rows."""
         fields, place = [], 0
         for name, field in cls._declared_fields.items():
             width = len(_columns(name, field))
             where = slice(place, place + width) if field.source == "*" else place
-            fields.append((name, where, _writer(field), () if field.required else _empty_values(field, width)))
+            fields.append((name, where, _converter(field), () if field.required else _empty_values(field, width)))
             place += width
 
-        def write(row: Any) -> dict[str, Any]:
+        def convert_row(row: Any) -> dict[str, Any]:
             shown = {}
             for name, where, convert, empty_values in fields:
                 value = row[where]
@@ -76,10 +76,10 @@ class ResourceSerializer(serializers.Serializer[Any]):
                     shown[name] = convert(value) if convert else value
             return shown
 
-        return write
+        return convert_row
 
     def to_representation(self, instance: Any) -> Any:
-        return self.writer()(tuple(_value(instance, column) for column in self.columns()))
+        return self.converter()(tuple(_value(instance, column) for column in self.columns()))
 
 
 class RequestSerializer(BodySerializer):
@@ -158,14 +158,14 @@ def _columns(name: str, field: Any) -> tuple[str, ...]:
     return tuple(field.columns()) if field.source == "*" else ((field.source or name).replace(".", "__"),)
 
 
-def _writer(field: Any) -> Writer | None:
+def _converter(field: Any) -> Converter | None:
     """Return the function that converts a column for a response; None if it is shown as stored."""
     if type(field).to_representation is LiteralField.to_representation:
         return None
     if field.source == "*":
-        nested: Writer = field.writer()
+        nested: Converter = field.converter()
         return nested
-    own: Writer = field.to_representation
+    own: Converter = field.to_representation
     # Stored JSON is valid, and may contain integers that are too large for orjson.
     return orjson.Fragment if type(field).to_representation in AS_STORED else own
 

@@ -1,6 +1,6 @@
 """Pausing and resuming relayers, one or many, with their events."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from django.db import transaction
@@ -22,12 +22,15 @@ MAX_PER_CHANNEL = 20
 ACCOUNT_CHANGED = "The account or the signer changed."
 EVENT_COLUMNS = ["identifier", "name", "network", "network_type"]
 
+# Returns which relayers to leave as they are, given the keys of locked ones in ascending order.
+Excluded = Callable[[Sequence[int]], set[int]]
+
 
 def event_data(relayer: Relayer) -> RelayerData:
     return _data(relayer.identifier, relayer.name, relayer.network, relayer.network_type)
 
 
-def set_all_paused(selection: Selection, paused: bool, reason: str = "") -> int:
+def set_all_paused(selection: Selection, paused: bool, reason: str = "", excluded: Excluded | None = None) -> int:
     """Pause or resume relayers, emit the events and record the reason; return how many changed.
 
     Each batch is a transaction: a relayer is never paused without its event and its audit entry, and the batches
@@ -36,7 +39,7 @@ def set_all_paused(selection: Selection, paused: bool, reason: str = "") -> int:
     done, targets = 0, set[int]()
     for batch in selection.batches(BATCH_SIZE):
         with transaction.atomic():
-            written, woken = _write(batch, paused, reason)
+            written, woken = _write(batch, paused, reason, excluded)
             record_same(Relayer, written, {"paused": not paused}, {"paused": paused}, reason)
         done += len(written)
         targets |= woken
@@ -56,14 +59,18 @@ def write_paused(relayers: Iterable[Relayer], paused: bool) -> None:
         relayer.paused = paused
 
 
-def _write(keys: Sequence[int], paused: bool, reason: str = "") -> tuple[list[tuple[int, str]], set[int]]:
+def _write(
+    keys: Sequence[int], paused: bool, reason: str = "", excluded: Excluded | None = None
+) -> tuple[list[tuple[int, str]], set[int]]:
     """Write the relayers that change and emit their events; return their keys and IDs, and the webhooks to wake."""
-    others = Relayer.objects.filter(pk__in=keys, paused=not paused)
-    # In the order in which others lock them. Tuples: model instances would take longer than everything else.
-    locked = others.select_for_update(of=("self",)).order_by("pk")
-    rows = list(
-        locked.values_list("pk", "notification", "notification__enabled", "notification__events", *EVENT_COLUMNS)
-    )
+    # In the order in which others lock them, and all of them: what another transaction is about to change is read
+    # after its commit. Tuples: model instances would take longer than everything else.
+    locked = Relayer.objects.filter(pk__in=keys).select_for_update(of=("self",)).order_by("pk")
+    webhook = ("notification", "notification__enabled", "notification__events")
+    rows = [row[:-1] for row in locked.values_list("pk", *webhook, *EVENT_COLUMNS, "paused") if row[-1] is not paused]
+    if excluded:
+        left = excluded([row[0] for row in rows])
+        rows = [row for row in rows if row[0] not in left]
     changed = [row[0] for row in rows]
     Relayer.objects.filter(pk__in=changed).update(paused=paused)
     guards.note_change(changed, {"paused"})
