@@ -16,7 +16,20 @@ if TYPE_CHECKING:
 
 
 class RelayerClientError(Exception):
-    """Any failure of a call."""
+    """Any failure of a call. It can be pickled and copied, with its attributes.
+
+    With `may_have_been_carried_out`, an attempt of the call, not always the last one, may have changed something.
+    """
+
+    may_have_been_carried_out = False
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"The call may have been carried out. {message}" if self.may_have_been_carried_out else message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without `__init__`, whose arguments are not those of the exception.
+        return BaseException.__new__, (type(self), *self.args), self.__dict__
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +42,7 @@ class Fault:
 
 
 class RequestFailed(RelayerClientError):
-    """No response was received. The request may have been carried out, unless this is a `ConnectionFailed`.
+    """No response was received.
 
     Repeating a call with the same `idempotency_key` is safe; None means that the operation accepts none.
     """
@@ -40,11 +53,11 @@ class RequestFailed(RelayerClientError):
 
 
 class ConnectionFailed(RequestFailed):
-    """No connection was made: nothing was sent."""
+    """No connection was made, and no earlier attempt of the call can have been carried out."""
 
 
 class ConnectionLost(RequestFailed):
-    """The connection was closed before the response was complete."""
+    """The connection was closed before the response was complete, of this or of an earlier attempt of the call."""
 
 
 class TimedOut(RequestFailed):
@@ -145,7 +158,7 @@ class NotChangeable(Conflict):
 
 
 class TooManyRequests(ApiError):
-    """429: a limit is reached; nothing was changed."""
+    """429: a limit is reached; this attempt changed nothing."""
 
 
 class QueueFull(TooManyRequests):
@@ -161,7 +174,7 @@ class Unavailable(ApiError):
 
 
 class DatabaseUnavailable(Unavailable):
-    """The database is unavailable; nothing was changed."""
+    """The database is unavailable. It may have been lost after it stored a change."""
 
 
 class NodesUnavailable(Unavailable):
@@ -203,31 +216,45 @@ BY_CODE: dict[str, type[ApiError]] = {
 }
 # What ends by itself: a later call may succeed.
 TRANSIENT = (RequestFailed, TooManyRequests, Unavailable)
+FOREIGN = "The response is not one of the service, but of another server, such as a proxy"
+REDIRECTS = frozenset({301, 302, 307, 308})
 
 
 @contextmanager
-def unreadable_as_error(idempotency_key: str | None = None) -> Iterator[None]:
+def unreadable_as_error(idempotency_key: str | None = None, *, reads: bool = True) -> Iterator[None]:
     """Raise `InvalidResponse` if JSON has another shape than that of the service."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise InvalidResponse("The response is not one of the service.", idempotency_key) from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        failure = InvalidResponse("The response is not one of the service. Check the URL.", idempotency_key)
+        failure.may_have_been_carried_out = not reads
+        raise failure from error
 
 
 def api_error(status: int, headers: Mapping[str, str], body: Any, idempotency_key: str | None) -> ApiError:
     """Return the exception of a response."""
     code = headers.get("error-code")
-    body = body if isinstance(body, dict) else {}
+    foreign = _redirect(headers.get("location", "")) if status in REDIRECTS else FOREIGN
+    envelope: dict[str, Any] = body if isinstance(body, dict) and "success" in body else {"message": foreign}
     kind = BY_CODE.get(code or "") or BY_STATUS.get(status, ApiError)
+    with unreadable_as_error(idempotency_key):
+        faults = tuple(_fault(entry) for entry in (envelope.get("metadata") or {}).get("logs", ()))
     return kind(
         status=status,
         code=code,
-        message=str(body.get("message") or f"HTTP {status}"),
-        faults=tuple(_fault(entry) for entry in (body.get("metadata") or {}).get("logs", ())),
+        message=str(envelope.get("message") or f"HTTP {status}"),
+        faults=faults,
         request_id=headers.get("x-request-id"),
         retry_after=_seconds(headers.get("retry-after")),
         idempotency_key=idempotency_key,
     )
+
+
+def _redirect(location: str) -> str:
+    scheme = location.partition("://")[0].lower()
+    if scheme not in ("http", "https"):
+        return f"{FOREIGN}: it redirects. Check the URL"
+    return f"{FOREIGN}: it redirects to {scheme}://. Check the URL, and use {scheme}://"
 
 
 def _fault(entry: Mapping[str, Any]) -> Fault:

@@ -1,11 +1,12 @@
 """Pauses that end early: `wait` pauses between two requests, and a webhook ends its pause."""
 
 import asyncio
+import os
 import threading
 import time
 from asyncio import sleep as async_sleep
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Generic, Protocol, TypeVar
 
 __all__ = ["AsyncWakeup", "Wakeup", "Wakeups", "async_sleep", "sleep"]
@@ -39,7 +40,9 @@ class AsyncWakeup:
 
     def wake(self) -> None:
         """End the current pause, or else the next one."""
-        self._loop.call_soon_threadsafe(self._event.set)
+        # A loop that is closed by now waits no more.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._event.set)
 
     async def pause(self, seconds: float) -> bool:
         """Return True as soon as it is woken, False after these seconds."""
@@ -59,25 +62,22 @@ Pause = TypeVar("Pause", bound=Wakes)
 
 
 class Wakeups(Generic[Pause]):
-    """The pauses of a client, by the transaction that they wait for."""
+    """The pauses of a client, with the process and the transaction that they wait for."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: dict[str, list[Pause]] = {}
+        # Without a lock, which another thread may hold during a fork: each step is atomic.
+        self._waiting: dict[Pause, tuple[int, str]] = {}
 
     @contextmanager
     def register(self, transaction_id: str, pause: Pause) -> Iterator[Pause]:
-        with self._lock:
-            self._waiting.setdefault(transaction_id, []).append(pause)
+        self._waiting[pause] = os.getpid(), transaction_id
         try:
             yield pause
         finally:
-            with self._lock:
-                self._waiting[transaction_id].remove(pause)
-                if not self._waiting[transaction_id]:
-                    del self._waiting[transaction_id]
+            del self._waiting[pause]
 
     def wake(self, transaction_id: str) -> None:
-        with self._lock:
-            for pause in self._waiting.get(transaction_id, ()):
+        awaited = os.getpid(), transaction_id
+        for pause, waits_for in self._waiting.copy().items():
+            if waits_for == awaited:
                 pause.wake()

@@ -58,6 +58,14 @@ def verify(
     `keys` is the signing key, or several while a key is replaced: a signature by any of them suffices. A timestamp
     that differs from now by more than `tolerance` seconds is invalid.
     """
+    secrets = [_key_bytes(key) for key in ([keys] if isinstance(keys, str) else keys)]
+    try:
+        return _verified(body, headers, secrets, tolerance, time.time() if now is None else now)
+    except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise InvalidWebhook("The request is not an event of the service.") from error
+
+
+def _verified(body: bytes, headers: Mapping[str, str], secrets: list[bytes], tolerance: float, now: float) -> Event:
     values = {name.lower(): value for name, value in headers.items()}
     identifier, timestamp, signatures = (
         values.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature")
@@ -66,22 +74,20 @@ def verify(
         raise InvalidWebhook("A header is missing: webhook-id, webhook-timestamp or webhook-signature.")
     if not (timestamp.isascii() and timestamp.isdecimal()):
         raise InvalidWebhook("The timestamp is not a number.")
-    if abs((time.time() if now is None else now) - int(timestamp)) > tolerance:
+    if abs(now - int(timestamp)) > tolerance:
         raise InvalidWebhook("The timestamp is too old, or in the future.")
     content = f"{identifier}.{timestamp}.".encode() + body
     given = [value for version, _, value in (each.partition(",") for each in signatures.split()) if version == "v1"]
-    expected = [_signature(content, key) for key in ([keys] if isinstance(keys, str) else keys)]
+    expected = [base64.b64encode(hmac.digest(secret, content, sha256)) for secret in secrets]
     # All are compared, whichever matches.
-    matches = [hmac.compare_digest(one.encode(), other.encode()) for one in given for other in expected]
+    matches = [hmac.compare_digest(one.encode(), other) for one in given for other in expected]
     if not any(matches):
         raise InvalidWebhook("No signature matches.")
     event = json.loads(body)
-    moment = datetime.fromisoformat(event["timestamp"])
-    return Event(id=identifier, type=event["type"], timestamp=moment, data=event["data"])
-
-
-def _signature(content: bytes, key: str) -> str:
-    return base64.b64encode(hmac.digest(_key_bytes(key), content, sha256)).decode()
+    type_, moment, data = event["type"], datetime.fromisoformat(event["timestamp"]), event["data"]
+    if not (isinstance(type_, str) and isinstance(data, dict)):
+        raise InvalidWebhook("The body is not an event.")
+    return Event(id=identifier, type=type_, timestamp=moment, data=data)
 
 
 def _key_bytes(key: str) -> bytes:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
-from urllib.parse import quote
 
 import httpx
 
 from relayer_client._async.pages import AsyncPages
 from relayer_client._async.relayer import AsyncRelayer
-from relayer_client._async.transport import AsyncTransport, new_key
+from relayer_client._async.transport import AsyncTransport
+from relayer_client.checks import key_or_new, resource_path
 from relayer_client.encoding import decode
 from relayer_client.errors import unreadable_as_error
 from relayer_client.fields import (
@@ -61,7 +61,7 @@ class AsyncClient:
         url: str,
         token: str,
         *,
-        timeout: float = 30.0,
+        timeout: float | None = None,
         retries: Retries = DEFAULT_RETRIES,
         http: httpx.AsyncClient | None = None,
     ) -> None:
@@ -92,14 +92,21 @@ class AsyncClient:
     async def fetch(self, kind: type[Result], method: str, path: str, **options: Any) -> Result:
         """Return the `data` of a response as a type; options are those of `call`."""
         body = await self.call(method, path, **options)
-        with unreadable_as_error(options.get("key")):
+        with unreadable_as_error(options.get("key"), reads=method == "GET"):
             return decode(kind, body["data"])
 
     def pages(self, kind: type[Result], path: str, query: Mapping[str, Any]) -> AsyncPages[Result]:
         return AsyncPages(self._transport, path, kind, query)
 
     async def _create(self, kind: type[Result], path: str, body: Mapping[str, Any] | None, key: str | None) -> Result:
-        return await self.fetch(kind, "POST", path, body=body, key=key or new_key())
+        return await self.fetch(kind, "POST", path, body=body, key=key_or_new(key))
+
+    async def _delete(self, path: str) -> None:
+        body = await self.call("DELETE", path)
+        with unreadable_as_error(reads=False):
+            # Other operations return an object.
+            if not isinstance(body["data"], str):
+                raise TypeError("This is not the response to a deletion.")
 
     # Signers
 
@@ -113,11 +120,11 @@ class AsyncClient:
 
     @operation("get_signer")
     async def get_signer(self, signer_id: str) -> Signer:
-        return await self.fetch(Signer, "GET", path("signers", signer_id))
+        return await self.fetch(Signer, "GET", resource_path("signers", signer_id))
 
     @operation("delete_signer")
     async def delete_signer(self, signer_id: str) -> None:
-        await self.call("DELETE", path("signers", signer_id))
+        await self._delete(resource_path("signers", signer_id))
 
     # Notifications: webhooks and their deliveries
 
@@ -133,20 +140,22 @@ class AsyncClient:
 
     @operation("get_notification")
     async def get_notification(self, notification_id: str) -> ManagedNotification:
-        return await self.fetch(ManagedNotification, "GET", path("notifications", notification_id))
+        return await self.fetch(ManagedNotification, "GET", resource_path("notifications", notification_id))
 
     @operation("update_notification")
     async def update_notification(self, notification_id: str, **fields: Unpack[NotificationChanges]) -> Notification:
-        return await self.fetch(Notification, "PATCH", path("notifications", notification_id), body=fields)
+        return await self.fetch(Notification, "PATCH", resource_path("notifications", notification_id), body=fields)
 
     @operation("delete_notification")
     async def delete_notification(self, notification_id: str) -> None:
-        await self.call("DELETE", path("notifications", notification_id))
+        await self._delete(resource_path("notifications", notification_id))
 
     @operation("test_notification")
     async def test_notification(self, notification_id: str, *, idempotency_key: str | None = None) -> Delivery:
         """Send a test event."""
-        return await self._create(Delivery, path("notifications", notification_id, "test"), None, idempotency_key)
+        return await self._create(
+            Delivery, resource_path("notifications", notification_id, "test"), None, idempotency_key
+        )
 
     @operation("list_deliveries")
     def list_deliveries(
@@ -167,17 +176,19 @@ class AsyncClient:
             "created_before": created_before,
             "per_page": per_page,
         }
-        return self.pages(Delivery, path("notifications", notification_id, "deliveries"), query)
+        return self.pages(Delivery, resource_path("notifications", notification_id, "deliveries"), query)
 
     @operation("get_delivery")
     async def get_delivery(self, notification_id: str, delivery_id: str) -> FullDelivery:
-        return await self.fetch(FullDelivery, "GET", path("notifications", notification_id, "deliveries", delivery_id))
+        return await self.fetch(
+            FullDelivery, "GET", resource_path("notifications", notification_id, "deliveries", delivery_id)
+        )
 
     @operation("replay_delivery")
     async def replay_delivery(self, notification_id: str, delivery_id: str) -> Delivery:
         """Send a delivery again."""
         return await self.fetch(
-            Delivery, "POST", path("notifications", notification_id, "deliveries", delivery_id, "replay")
+            Delivery, "POST", resource_path("notifications", notification_id, "deliveries", delivery_id, "replay")
         )
 
     @operation("replay_deliveries")
@@ -185,7 +196,7 @@ class AsyncClient:
         self, notification_id: str, *, idempotency_key: str | None = None, **fields: Unpack[DeliveryJobFields]
     ) -> Job:
         """Start a job that sends the deliveries of a filter again."""
-        job_path = path("notifications", notification_id, "deliveries", "replay")
+        job_path = resource_path("notifications", notification_id, "deliveries", "replay")
         return await self._create(Job, job_path, fields, idempotency_key)
 
     # Relayers
@@ -212,15 +223,15 @@ class AsyncClient:
 
     @operation("get_relayer")
     async def get_relayer(self, relayer_id: str) -> ManagedRelayer:
-        return await self.fetch(ManagedRelayer, "GET", path("relayers", relayer_id))
+        return await self.fetch(ManagedRelayer, "GET", resource_path("relayers", relayer_id))
 
     @operation("update_relayer")
     async def update_relayer(self, relayer_id: str, **fields: Unpack[RelayerChanges]) -> ManagedRelayer:
-        return await self.fetch(ManagedRelayer, "PATCH", path("relayers", relayer_id), body=fields)
+        return await self.fetch(ManagedRelayer, "PATCH", resource_path("relayers", relayer_id), body=fields)
 
     @operation("delete_relayer")
     async def delete_relayer(self, relayer_id: str) -> None:
-        await self.call("DELETE", path("relayers", relayer_id))
+        await self._delete(resource_path("relayers", relayer_id))
 
     @operation("pause_relayers")
     async def pause_relayers(self, *, idempotency_key: str | None = None, **fields: Unpack[RelayerJobFields]) -> Job:
@@ -234,7 +245,7 @@ class AsyncClient:
 
     @operation("get_job")
     async def get_job(self, job_id: str) -> Job:
-        return await self.fetch(Job, "GET", path("jobs", job_id))
+        return await self.fetch(Job, "GET", resource_path("jobs", job_id))
 
     # Networks and fee tokens
 
@@ -245,7 +256,7 @@ class AsyncClient:
     @operation("get_network")
     async def get_network(self, network_id: str) -> Network:
         """Return a network; an ID is `evm:sepolia`."""
-        return await self.fetch(Network, "GET", path("networks", network_id))
+        return await self.fetch(Network, "GET", resource_path("networks", network_id))
 
     @operation("list_fee_tokens")
     def list_fee_tokens(
@@ -262,15 +273,15 @@ class AsyncClient:
     @operation("get_fee_token")
     async def get_fee_token(self, fee_token_id: str) -> FeeToken:
         """Return a fee token; an ID is `sepolia:USDC`."""
-        return await self.fetch(FeeToken, "GET", path("fee-tokens", fee_token_id))
+        return await self.fetch(FeeToken, "GET", resource_path("fee-tokens", fee_token_id))
 
     @operation("update_fee_token")
     async def update_fee_token(self, fee_token_id: str, **fields: Unpack[FeeTokenChanges]) -> FeeToken:
-        return await self.fetch(FeeToken, "PATCH", path("fee-tokens", fee_token_id), body=fields)
+        return await self.fetch(FeeToken, "PATCH", resource_path("fee-tokens", fee_token_id), body=fields)
 
     @operation("delete_fee_token")
     async def delete_fee_token(self, fee_token_id: str) -> None:
-        await self.call("DELETE", path("fee-tokens", fee_token_id))
+        await self._delete(resource_path("fee-tokens", fee_token_id))
 
     # The service itself
 
@@ -285,14 +296,13 @@ class AsyncClient:
     @operation("get_health")
     async def health(self) -> bool:
         """Return True if the service answers."""
-        return bool((await self.call("GET", "/health"))["status"] == "ok")
+        body = await self.call("GET", "/health")
+        with unreadable_as_error():
+            return bool(body["status"] == "ok")
 
     @operation("get_readiness")
     async def readiness(self) -> Readiness:
         """Return whether the service and what it depends on work."""
-        return decode(Readiness, await self.call("GET", "/ready", accepted=(503,)))
-
-
-def path(*parts: str) -> str:
-    """Return the path of a resource, whatever characters its ID has."""
-    return "".join(f"/{quote(part, safe='')}" for part in parts)
+        body = await self.call("GET", "/ready", accepted=(503,))
+        with unreadable_as_error():
+            return decode(Readiness, body)

@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Unpack
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from relayer_client import errors
 from relayer_client._async.pages import AsyncPages
-from relayer_client._async.transport import new_key
+from relayer_client.checks import key_or_new, resource_path, transaction_id
 from relayer_client.encoding import decode
 from relayer_client.fees import FeeEstimate, FeeQuote
 from relayer_client.fields import HexData, PriceFields, TransactionFields, TypedDataFields
@@ -31,6 +30,10 @@ if TYPE_CHECKING:
 Until = Literal["sent", "submitted", "mined", "confirmed", "final"]
 PROGRESS = ("pending", "sent", "submitted", "mined", "confirmed")
 WAIT_SECONDS = 300.0
+# What is left of a timeout is too short for another reading.
+MIN_READING_SECONDS = 0.05
+# The limit of the reading if the timeout is 0.
+READ_ONCE_SECONDS = 1.0
 
 
 class AsyncRelayer:
@@ -39,11 +42,10 @@ class AsyncRelayer:
     def __init__(self, client: "AsyncClient", relayer_id: str) -> None:
         self.id = relayer_id
         self.client = client
-        self._path = f"/relayers/{quote(relayer_id, safe='')}"
+        self._path = resource_path("relayers", relayer_id)
 
     def _transaction_path(self, transaction: Transaction | str, action: str = "") -> str:
-        identifier = transaction.id if isinstance(transaction, Transaction) else transaction
-        return f"{self._path}/transactions/{quote(identifier, safe='')}{action}"
+        return f"{self._path}/transactions/{_id_of(transaction)}{action}"
 
     # Transactions
 
@@ -54,7 +56,7 @@ class AsyncRelayer:
         Its request is repeated with the same key until it is answered, so it is never sent twice. To repeat the call
         itself, such as after a restart, provide your own key.
         """
-        key = idempotency_key or new_key()
+        key = key_or_new(idempotency_key)
         body = {"value": 0, **fields}
         return await self.client.fetch(Transaction, "POST", f"{self._path}/transactions", body=body, key=key)
 
@@ -71,7 +73,8 @@ class AsyncRelayer:
 
     @operation("get_transaction_by_nonce")
     async def get_transaction_by_nonce(self, nonce: int) -> Transaction:
-        return await self.client.fetch(Transaction, "GET", f"{self._path}/transactions/by-nonce/{nonce}")
+        path = self._path + resource_path("transactions", "by-nonce", str(nonce))
+        return await self.client.fetch(Transaction, "GET", path)
 
     @operation("list_transactions")
     def list_transactions(
@@ -88,29 +91,34 @@ class AsyncRelayer:
     async def wait(
         self, transaction: Transaction | str, until: Until = "confirmed", *, timeout: float = WAIT_SECONDS
     ) -> Transaction:
-        """Return a transaction once it has reached a status, or raise `WaitTimeout` after these seconds.
+        """Return a transaction once it has reached a status, or raise `WaitTimeout` within these seconds.
 
         A transaction that ends in another way raises `TransactionFailed`, `TransactionExpired` or
         `TransactionCanceled`; with `until="final"` it is returned. It is read with growing pauses, which
-        `client.notify` ends. Outages of the service are waited out.
+        `client.notify` ends; with `timeout=0` or less, once. Outages of the service are waited out.
         """
-        identifier = transaction.id if isinstance(transaction, Transaction) else transaction
+        if until not in get_args(Until):
+            raise ValueError(f"until must be one of {', '.join(get_args(Until))}, not {until!r}.")
+        identifier, path = _id_of(transaction), self._transaction_path(transaction)
+        timeout = max(timeout, 0.0)
         deadline = time.monotonic() + timeout
+        reading_deadline = deadline if timeout > 0 else deadline + READ_ONCE_SECONDS
         current: Transaction | None = None
         with self.client.wakeups.register(identifier, AsyncWakeup()) as wakeup:
             pauses = poll_pauses()
             while True:
                 cause: Exception | None = None
                 try:
-                    current = await self.get_transaction(identifier)
+                    current = await self.client.fetch(Transaction, "GET", path, deadline=reading_deadline)
                 except errors.TRANSIENT as error:
                     cause = error
                 if current is not None and reached(current, until):
                     return current
                 left = deadline - time.monotonic()
-                if left <= 0:
+                if left <= MIN_READING_SECONDS:
                     raise errors.WaitTimeout(identifier, until, current) from cause
-                if await wakeup.pause(min(next(pauses), left)):
+                # The last reading begins before the deadline.
+                if await wakeup.pause(min(next(pauses), left * 0.9)):
                     pauses = poll_pauses()
 
     @operation("cancel_transaction")
@@ -139,17 +147,19 @@ class AsyncRelayer:
     ) -> Transaction:
         """Raise the price of a transaction: to a speed or to fixed prices, or by one step."""
         path = self._transaction_path(transaction, "/speed-up")
-        # A repeated step would be a second one.
+        # A repeated step would be a second one, as would be a speed, whose price follows the market.
+        has_prices = any(value is not None for name, value in fields.items() if name != "speed")
         return await self.client.fetch(
-            Transaction, "POST", path, query={"reason": reason}, body=fields or None, repeatable=bool(fields)
+            Transaction, "POST", path, query={"reason": reason}, body=fields or None, repeatable=has_prices
         )
 
     # Signatures
 
     @operation("sign")
-    async def sign(self, message: str) -> Signature:
-        """Sign the UTF-8 bytes of a message (EIP-191)."""
-        return await self.client.fetch(Signature, "POST", f"{self._path}/sign", body={"message": message})
+    async def sign(self, message: str | bytes) -> Signature:
+        """Sign a message (EIP-191): bytes, or the UTF-8 bytes of a string."""
+        name = "message" if isinstance(message, str) else "message_hex"
+        return await self.client.fetch(Signature, "POST", f"{self._path}/sign", body={name: message})
 
     @operation("sign_typed_data")
     async def sign_typed_data(self, **fields: Unpack[TypedDataFields]) -> Signature:
@@ -161,7 +171,9 @@ class AsyncRelayer:
     async def fee_estimate(self, *, fee_token: str, network: str, transaction: HexData) -> FeeEstimate:
         """Return the maximum fee of an encoded transaction in a token."""
         params = {"fee_token": fee_token, "network": network, "transaction": transaction}
-        return decode(FeeEstimate, await self.rpc("feeEstimate", params, repeatable=True))
+        result = await self.rpc("feeEstimate", params, repeatable=True)
+        with errors.unreadable_as_error():
+            return decode(FeeEstimate, result)
 
     async def fee_quote(
         self,
@@ -174,16 +186,19 @@ class AsyncRelayer:
         """Return the expected and the maximum fee of an encoded transaction, by default in all tokens."""
         params = {"network": network, "transaction": transaction, "fee_tokens": fee_tokens, "speed": speed}
         given = {name: value for name, value in params.items() if value is not None}
-        return decode(FeeQuote, await self.rpc("feeQuote", given, repeatable=True))
+        result = await self.rpc("feeQuote", given, repeatable=True)
+        with errors.unreadable_as_error():
+            return decode(FeeQuote, result)
 
     @operation("call_method")
     async def rpc(self, method: str, params: Mapping[str, Any], *, repeatable: bool = False) -> Any:
         """Return the result of a JSON-RPC method; raise an `RpcError` if it fails."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         response = await self.client.call("POST", f"{self._path}/rpc", body=body, repeatable=repeatable)
-        if error := response.get("error"):
-            raise errors.rpc_error(error)
-        return response["result"]
+        with errors.unreadable_as_error(reads=repeatable):
+            if error := response.get("error"):
+                raise errors.rpc_error(error)
+            return response["result"]
 
     # State
 
@@ -198,10 +213,15 @@ class AsyncRelayer:
         return await self.client.fetch(Balance, "GET", f"{self._path}/balance")
 
 
+def _id_of(transaction: Transaction | str) -> str:
+    return transaction_id(transaction.id if isinstance(transaction, Transaction) else transaction)
+
+
 def reached(transaction: Transaction, until: Until) -> bool:
     """Return whether a transaction has reached a status; raise if it never will."""
     if until == "final":
         return transaction.is_final
     if kind := errors.UNSUCCESSFUL.get(transaction.status):
         raise kind(transaction)
-    return PROGRESS.index(transaction.status) >= PROGRESS.index(until)
+    # A newer service may have others, which are no end.
+    return transaction.status in PROGRESS[PROGRESS.index(until) :]

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
-from urllib.parse import quote
 
 import httpx
 
 from relayer_client._sync.pages import Pages
 from relayer_client._sync.relayer import Relayer
-from relayer_client._sync.transport import Transport, new_key
+from relayer_client._sync.transport import Transport
+from relayer_client.checks import key_or_new, resource_path
 from relayer_client.encoding import decode
 from relayer_client.errors import unreadable_as_error
 from relayer_client.fields import (
@@ -62,7 +62,7 @@ class Client:
         url: str,
         token: str,
         *,
-        timeout: float = 30.0,
+        timeout: float | None = None,
         retries: Retries = DEFAULT_RETRIES,
         http: httpx.Client | None = None,
     ) -> None:
@@ -93,14 +93,21 @@ class Client:
     def fetch(self, kind: type[Result], method: str, path: str, **options: Any) -> Result:
         """Return the `data` of a response as a type; options are those of `call`."""
         body = self.call(method, path, **options)
-        with unreadable_as_error(options.get("key")):
+        with unreadable_as_error(options.get("key"), reads=method == "GET"):
             return decode(kind, body["data"])
 
     def pages(self, kind: type[Result], path: str, query: Mapping[str, Any]) -> Pages[Result]:
         return Pages(self._transport, path, kind, query)
 
     def _create(self, kind: type[Result], path: str, body: Mapping[str, Any] | None, key: str | None) -> Result:
-        return self.fetch(kind, "POST", path, body=body, key=key or new_key())
+        return self.fetch(kind, "POST", path, body=body, key=key_or_new(key))
+
+    def _delete(self, path: str) -> None:
+        body = self.call("DELETE", path)
+        with unreadable_as_error(reads=False):
+            # Other operations return an object.
+            if not isinstance(body["data"], str):
+                raise TypeError("This is not the response to a deletion.")
 
     # Signers
 
@@ -114,11 +121,11 @@ class Client:
 
     @operation("get_signer")
     def get_signer(self, signer_id: str) -> Signer:
-        return self.fetch(Signer, "GET", path("signers", signer_id))
+        return self.fetch(Signer, "GET", resource_path("signers", signer_id))
 
     @operation("delete_signer")
     def delete_signer(self, signer_id: str) -> None:
-        self.call("DELETE", path("signers", signer_id))
+        self._delete(resource_path("signers", signer_id))
 
     # Notifications: webhooks and their deliveries
 
@@ -134,20 +141,20 @@ class Client:
 
     @operation("get_notification")
     def get_notification(self, notification_id: str) -> ManagedNotification:
-        return self.fetch(ManagedNotification, "GET", path("notifications", notification_id))
+        return self.fetch(ManagedNotification, "GET", resource_path("notifications", notification_id))
 
     @operation("update_notification")
     def update_notification(self, notification_id: str, **fields: Unpack[NotificationChanges]) -> Notification:
-        return self.fetch(Notification, "PATCH", path("notifications", notification_id), body=fields)
+        return self.fetch(Notification, "PATCH", resource_path("notifications", notification_id), body=fields)
 
     @operation("delete_notification")
     def delete_notification(self, notification_id: str) -> None:
-        self.call("DELETE", path("notifications", notification_id))
+        self._delete(resource_path("notifications", notification_id))
 
     @operation("test_notification")
     def test_notification(self, notification_id: str, *, idempotency_key: str | None = None) -> Delivery:
         """Send a test event."""
-        return self._create(Delivery, path("notifications", notification_id, "test"), None, idempotency_key)
+        return self._create(Delivery, resource_path("notifications", notification_id, "test"), None, idempotency_key)
 
     @operation("list_deliveries")
     def list_deliveries(
@@ -168,17 +175,19 @@ class Client:
             "created_before": created_before,
             "per_page": per_page,
         }
-        return self.pages(Delivery, path("notifications", notification_id, "deliveries"), query)
+        return self.pages(Delivery, resource_path("notifications", notification_id, "deliveries"), query)
 
     @operation("get_delivery")
     def get_delivery(self, notification_id: str, delivery_id: str) -> FullDelivery:
-        return self.fetch(FullDelivery, "GET", path("notifications", notification_id, "deliveries", delivery_id))
+        return self.fetch(
+            FullDelivery, "GET", resource_path("notifications", notification_id, "deliveries", delivery_id)
+        )
 
     @operation("replay_delivery")
     def replay_delivery(self, notification_id: str, delivery_id: str) -> Delivery:
         """Send a delivery again."""
         return self.fetch(
-            Delivery, "POST", path("notifications", notification_id, "deliveries", delivery_id, "replay")
+            Delivery, "POST", resource_path("notifications", notification_id, "deliveries", delivery_id, "replay")
         )
 
     @operation("replay_deliveries")
@@ -186,7 +195,7 @@ class Client:
         self, notification_id: str, *, idempotency_key: str | None = None, **fields: Unpack[DeliveryJobFields]
     ) -> Job:
         """Start a job that sends the deliveries of a filter again."""
-        job_path = path("notifications", notification_id, "deliveries", "replay")
+        job_path = resource_path("notifications", notification_id, "deliveries", "replay")
         return self._create(Job, job_path, fields, idempotency_key)
 
     # Relayers
@@ -211,15 +220,15 @@ class Client:
 
     @operation("get_relayer")
     def get_relayer(self, relayer_id: str) -> ManagedRelayer:
-        return self.fetch(ManagedRelayer, "GET", path("relayers", relayer_id))
+        return self.fetch(ManagedRelayer, "GET", resource_path("relayers", relayer_id))
 
     @operation("update_relayer")
     def update_relayer(self, relayer_id: str, **fields: Unpack[RelayerChanges]) -> ManagedRelayer:
-        return self.fetch(ManagedRelayer, "PATCH", path("relayers", relayer_id), body=fields)
+        return self.fetch(ManagedRelayer, "PATCH", resource_path("relayers", relayer_id), body=fields)
 
     @operation("delete_relayer")
     def delete_relayer(self, relayer_id: str) -> None:
-        self.call("DELETE", path("relayers", relayer_id))
+        self._delete(resource_path("relayers", relayer_id))
 
     @operation("pause_relayers")
     def pause_relayers(self, *, idempotency_key: str | None = None, **fields: Unpack[RelayerJobFields]) -> Job:
@@ -233,7 +242,7 @@ class Client:
 
     @operation("get_job")
     def get_job(self, job_id: str) -> Job:
-        return self.fetch(Job, "GET", path("jobs", job_id))
+        return self.fetch(Job, "GET", resource_path("jobs", job_id))
 
     # Networks and fee tokens
 
@@ -244,7 +253,7 @@ class Client:
     @operation("get_network")
     def get_network(self, network_id: str) -> Network:
         """Return a network; an ID is `evm:sepolia`."""
-        return self.fetch(Network, "GET", path("networks", network_id))
+        return self.fetch(Network, "GET", resource_path("networks", network_id))
 
     @operation("list_fee_tokens")
     def list_fee_tokens(
@@ -259,15 +268,15 @@ class Client:
     @operation("get_fee_token")
     def get_fee_token(self, fee_token_id: str) -> FeeToken:
         """Return a fee token; an ID is `sepolia:USDC`."""
-        return self.fetch(FeeToken, "GET", path("fee-tokens", fee_token_id))
+        return self.fetch(FeeToken, "GET", resource_path("fee-tokens", fee_token_id))
 
     @operation("update_fee_token")
     def update_fee_token(self, fee_token_id: str, **fields: Unpack[FeeTokenChanges]) -> FeeToken:
-        return self.fetch(FeeToken, "PATCH", path("fee-tokens", fee_token_id), body=fields)
+        return self.fetch(FeeToken, "PATCH", resource_path("fee-tokens", fee_token_id), body=fields)
 
     @operation("delete_fee_token")
     def delete_fee_token(self, fee_token_id: str) -> None:
-        self.call("DELETE", path("fee-tokens", fee_token_id))
+        self._delete(resource_path("fee-tokens", fee_token_id))
 
     # The service itself
 
@@ -282,14 +291,13 @@ class Client:
     @operation("get_health")
     def health(self) -> bool:
         """Return True if the service answers."""
-        return bool((self.call("GET", "/health"))["status"] == "ok")
+        body = self.call("GET", "/health")
+        with unreadable_as_error():
+            return bool(body["status"] == "ok")
 
     @operation("get_readiness")
     def readiness(self) -> Readiness:
         """Return whether the service and what it depends on work."""
-        return decode(Readiness, self.call("GET", "/ready", accepted=(503,)))
-
-
-def path(*parts: str) -> str:
-    """Return the path of a resource, whatever characters its ID has."""
-    return "".join(f"/{quote(part, safe='')}" for part in parts)
+        body = self.call("GET", "/ready", accepted=(503,))
+        with unreadable_as_error():
+            return decode(Readiness, body)

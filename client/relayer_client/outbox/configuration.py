@@ -3,7 +3,6 @@
 Processes that only enqueue need neither; those that send do.
 """
 
-import re
 from typing import Any
 
 from django.conf import settings
@@ -11,8 +10,8 @@ from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
 
 from relayer_client import NO_RETRIES, Client
+from relayer_client.checks import is_service_url, is_token
 
-URL = re.compile(r"https?://[^/?#@\s]+(?:[/?#]|$)")
 NAMES = frozenset({"URL", "TOKEN", "TIMEOUT"})
 TIMEOUT_SECONDS = 30.0
 
@@ -34,9 +33,9 @@ def find_faults() -> list[str]:
         return ["RELAYER_CLIENT must be a dictionary."]
     found = [f"RELAYER_CLIENT has an unknown key: {name}." for name in sorted(map(str, values.keys() - NAMES))]
     url, token, timeout = values.get("URL"), values.get("TOKEN"), values.get("TIMEOUT", TIMEOUT_SECONDS)
-    if url and not (isinstance(url, str) and URL.match(url)):
+    if url and not is_service_url(url):
         found.append("RELAYER_CLIENT['URL'] must begin with http:// or https://, and have no user name.")
-    if token and not (isinstance(token, str) and token.isascii() and token.isprintable()):
+    if token and not is_token(token):
         found.append("RELAYER_CLIENT['TOKEN'] must be a string of ASCII characters.")
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0:
         found.append("RELAYER_CLIENT['TIMEOUT'] must be a number of seconds above 0.")

@@ -19,7 +19,8 @@ BATCH_ROWS = 500
 # So many transactions of a relayer are looked for in one page of its newest ones, fewer are read one by one.
 PAGE_FROM_ROWS = 10
 MAX_PAGE_ROWS = 1000
-FORGOTTEN = "The service no longer has this transaction. Check how it ended."
+CHECK = "Check how it ended."
+FORGOTTEN = f"The service no longer has this transaction. {CHECK}"
 
 
 def follow(client: Client, rows: OutboxQuerySet) -> Claim:
@@ -28,12 +29,19 @@ def follow(client: Client, rows: OutboxQuerySet) -> Claim:
     changed: list[OutboxTransaction] = []
     for relayer_id, group in groupby(sorted(claim.rows, key=attrgetter("relayer")), attrgetter("relayer")):
         waiting = list(group)
+        of_relayer = claim.left.filter(relayer=relayer_id)
         try:
-            found = read(client.relayer(relayer_id), {row.transaction_id for row in waiting})
+            relayer = client.relayer(relayer_id)
+        except ValueError as error:
+            logger.error("Transactions of %s are uncertain: %s", relayer_id, error)
+            uncertain = {"status": Status.UNCERTAIN, "status_reason": f"{error} {CHECK}", "next_attempt_at": None}
+            of_relayer.update(claim=None, updated_at=timezone.now(), **uncertain)
+            continue
+        try:
+            found = read(relayer, {row.transaction_id for row in waiting})
         except errors.RelayerClientError as error:
             logger.warning("Transactions of %s cannot be read: %s", relayer_id, error)
             later = timezone.now() + retry_pause(min(row.attempts for row in waiting), error)
-            of_relayer = claim.left.filter(relayer=relayer_id)
             of_relayer.update(claim=None, next_attempt_at=later, attempts=F("attempts") + 1)
             continue
         for row in waiting:
@@ -55,7 +63,7 @@ def read(relayer: Relayer, wanted: set[str]) -> dict[str, Transaction | None]:
     for identifier in sorted(wanted - found.keys()):
         try:
             found[identifier] = relayer.get_transaction(identifier)
-        except errors.NotFound:
+        except (errors.NotFound, ValueError):
             found[identifier] = None
     if None in found.values():
         # With a token that is limited to other relayers nothing is found, either: this raises then.

@@ -8,7 +8,6 @@ again after REPEAT_LIMIT, but becomes `uncertain`, which staff resolve.
 import logging
 from collections.abc import Callable
 from datetime import timedelta
-from http import HTTPStatus
 
 from django.db.models import Expression, F, Value
 from django.db.models.functions import Coalesce, NullIf
@@ -31,6 +30,7 @@ TOO_LATE = (
     "Check whether it was sent."
 )
 OTHER_BODY = "The service has its key with another body. Check whether it was sent."
+OTHER_ID = "{} It was handed over at {} without an answer. Check whether it was sent."
 # Codes of bad requests that are not about the transaction.
 NOT_THE_BODY = frozenset({None, "bad_request", "https_required", "invalid_header", "incomplete_body"})
 # The other rows of the relayer would be refused, too.
@@ -52,14 +52,28 @@ class HandOver:
         self.claim = Claim(self.queued, BATCH_ROWS, unanswered_since=since)
 
     def run(self, should_stop: Callable[[], bool]) -> None:
-        if self.claim.rows:
-            self._probe(self.claim.rows[0])
-        for row in self.claim.rows:
+        rows = [row for row in self.claim.rows if self._has_path(row)]
+        if rows:
+            self._probe(rows[0])
+        for row in rows:
             if self.failure is not None or self.claim.has_ended or should_stop():
                 self.claim.release(unanswered_since=self._without_own_doubt())
                 break
             if row.relayer not in self.refusing_relayers:
                 self._send(row)
+
+    def _has_path(self, row: OutboxTransaction) -> bool:
+        """Return whether the relayer's ID can be sent; end a row of an earlier release whose ID cannot."""
+        try:
+            self.client.relayer(row.relayer)
+        except ValueError as error:
+            since = row.unanswered_since
+            if since is None or since == self.started:
+                self._reject(row, error)
+            else:
+                self._doubt(row, OTHER_ID.format(error, since.isoformat(timespec="seconds")))
+            return False
+        return True
 
     def _probe(self, row: OutboxTransaction) -> None:
         """Read something first: an outage then leaves no row in doubt."""
@@ -90,7 +104,7 @@ class HandOver:
             self.accepted += 1
             self.claim.save(row, transaction_id=sent.id, unanswered_since=None, **progress(row, sent))
 
-    def _reject(self, row: OutboxTransaction, error: errors.RelayerClientError) -> None:
+    def _reject(self, row: OutboxTransaction, error: Exception) -> None:
         logger.warning("%s was rejected: %s", row.key, error)
         values = {"status": Status.FAILED, "status_reason": str(error), "attempts": 0, "unanswered_since": None}
         self.claim.save(row, next_attempt_at=timezone.now(), **values)
@@ -103,7 +117,7 @@ class HandOver:
         """Try a row again later, and with it what would be refused for the same reason."""
         logger.warning("%s was not accepted: %s", row.key, error)
         later = timezone.now() + retry_pause(row.attempts, error)
-        doubt = F("unanswered_since") if may_be_accepted(error) else self._without_own_doubt()
+        doubt = F("unanswered_since") if error.may_have_been_carried_out else self._without_own_doubt()
         values = {"status_reason": str(error), "attempts": row.attempts + 1, "unanswered_since": doubt}
         self.claim.save(row, next_attempt_at=later, **values)
         if isinstance(error, errors.SpendingRefused):
@@ -125,10 +139,3 @@ class HandOver:
 def is_rejected(error: errors.RelayerClientError) -> bool:
     """Return whether the transaction itself is wrong, so that it would be rejected again."""
     return isinstance(error, errors.BadRequest) and error.code not in NOT_THE_BODY
-
-
-def may_be_accepted(error: errors.RelayerClientError) -> bool:
-    """Return whether the service may have stored the transaction nevertheless."""
-    if isinstance(error, errors.ApiError):
-        return error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    return not isinstance(error, errors.ConnectionFailed)

@@ -4,11 +4,13 @@ import json
 import uuid
 from typing import Any, Unpack
 
+from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import IntegrityError, connections, models, router
 from django.db.transaction import TransactionManagementError, atomic
 from django.utils import timezone
 
+from relayer_client.checks import resource_path
 from relayer_client.encoding import to_json
 from relayer_client.errors import RelayerClientError
 from relayer_client.fields import TransactionFields
@@ -65,6 +67,10 @@ class OutboxQuerySet(models.QuerySet["OutboxTransaction"]):
             )
         row = OutboxTransaction(key=key, relayer=relayer, **normalize(fields))
         row.clean_fields()
+        try:
+            resource_path("relayers", relayer)
+        except ValueError as error:
+            raise ValidationError({"relayer": str(error)}) from None
         try:
             with atomic(using=rows.db):
                 row.save(force_insert=True, using=rows.db)

@@ -1,0 +1,85 @@
+"""Arguments that are refused before anything is sent."""
+
+import re
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID, uuid4
+
+import httpx
+
+URL = re.compile(r"https?://[^/?#@\s]+(?:/[^?#\s]*)?", re.IGNORECASE)
+TOKEN = re.compile(r"[!-~]+")
+# As the service accepts it: visible ASCII characters without a comma.
+KEY = re.compile(r"[!-+\--~]{1,255}")
+DOTS = frozenset({".", ".."})
+# Ends of paths below a resource, which the service does not accept as the end of an ID.
+RESERVED = {
+    "relayers": re.compile(
+        r"/(rpc|status|balance|sign|sign-typed-data|sign-transaction|transactions(/.*)?)/?\Z", re.DOTALL
+    ),
+    "notifications": re.compile(r"/(deliveries(/[^/]*(/replay)?)?|test)/?\Z"),
+}
+
+
+def is_service_url(url: Any) -> bool:
+    if not (isinstance(url, str) and URL.fullmatch(url)):
+        return False
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    return True
+
+
+def is_token(token: Any) -> bool:
+    return isinstance(token, str) and TOKEN.fullmatch(token) is not None
+
+
+def check_access(url: Any, token: Any) -> None:
+    """Raise `ValueError` without the values: both can contain a secret."""
+    if not is_service_url(url):
+        raise ValueError(
+            "The URL must begin with http:// or https://, such as https://relayer.example.com, "
+            "and have no user name, query or fragment."
+        )
+    if not is_token(token):
+        raise ValueError("The token must be visible ASCII characters, without spaces or a newline at its end.")
+
+
+def key_or_new(key: str | None) -> str:
+    """Return the key of a call, by default a new one: the same, however often its request is sent."""
+    if key is None:
+        return str(uuid4())
+    if not (isinstance(key, str) and KEY.fullmatch(key)):
+        raise ValueError(
+            f"An idempotency key is a string of 1 to 255 visible ASCII characters without commas, not {key!r}. "
+            "Omit it for a new one."
+        )
+    return key
+
+
+def transaction_id(value: str) -> str:
+    """Return the ID of a transaction in its canonical form."""
+    try:
+        return str(UUID(str(value)))
+    except ValueError:
+        raise ValueError(f"The ID of a transaction is a UUID, not {value!r}.") from None
+
+
+def resource_path(kind: str, identifier: str, *rest: str) -> str:
+    """Return the path of a resource or of a part of it, whatever characters its ID has.
+
+    Raise `ValueError` for what would be the path of another resource or operation.
+    """
+    wrong = [part for part in rest if not part or "/" in part or part in DOTS]
+    reserved = RESERVED.get(kind)
+    if (
+        not identifier
+        or identifier.endswith("/")
+        or not DOTS.isdisjoint(identifier.split("/"))
+        or (reserved and reserved.search(identifier))
+    ):
+        wrong.append(identifier)
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} is not an ID: it would be the path of something else.")
+    return "".join(f"/{quote(part, safe='')}" for part in (kind, identifier, *rest))
