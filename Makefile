@@ -17,13 +17,13 @@ node: tests/node/node_modules/installed  ## Run an Ethereum node of your own, to
 	@echo "A Hardhat node at http://127.0.0.1:8545, chain id 31337; a block every second; the keys of its accounts are public. Ctrl-C ends it."
 	@cd tests/node && BLOCK_MILLISECONDS=1000 HARDHAT_DISABLE_TELEMETRY_PROMPT=true exec node_modules/.bin/hardhat node --hostname 127.0.0.1 --port 8545
 
-test: .venv/installed-dev tests/node/node_modules/installed  ## Run the tests, on SQLite and on PostgreSQL.
+test: .venv/installed-dev tests/node/node_modules/installed  ## Run the tests on SQLite, and on PostgreSQL those that can differ there.
 	@$(BIN)/python -m tests.run
 
 test-all: .venv/installed-dev tests/node/node_modules/installed tests/generators/installed  ## Run those that take long too, as CI does.
 	@$(BIN)/python -m tests.run --all
 
-check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment checks, OpenAPI drift, mutation table.
+check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment checks, OpenAPI drift, mutation table, unused code.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python client/generate_sync.py --check
@@ -35,6 +35,7 @@ check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment
 	$(BIN)/python -m tests.check_schema
 	$(BIN)/python -m tests.generators --check
 	$(BIN)/python -m tests.mutations --check
+	$(BIN)/python -m tests.check_unused
 
 mutations: .venv/installed-dev tests/node/node_modules/installed  ## Break the product in one place after another: its tests must notice.
 	$(BIN)/python -m tests.mutations

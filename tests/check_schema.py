@@ -60,7 +60,7 @@ def validate(text: str) -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        validate(yaml.safe_load(text), cls=OpenAPIV31SpecValidator)
+        validate(yaml.load(text, Loader=yaml.CSafeLoader), cls=OpenAPIV31SpecValidator)
 
 
 if __name__ == "__main__":

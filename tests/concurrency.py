@@ -33,6 +33,15 @@ def waits_for_a_lock() -> bool:
         return bool(cursor.fetchone()[0])
 
 
+def waits_for_this_connection() -> bool:
+    """Whether a statement of another connection waits for a lock that this connection has; PostgreSQL only."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+        )
+        return bool(cursor.fetchone()[0])
+
+
 def in_threads(*works: Callable[[], Any]) -> list[Any]:
     """Run works in threads that begin together, and return their results in the order of the works."""
     barrier = threading.Barrier(len(works))

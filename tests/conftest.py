@@ -103,11 +103,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduli
 
 
 def touches_database(item: pytest.Item) -> bool:
+    """Return whether to run a test on the second engine: in `make test`, only if it can differ there."""
     fixtures = set(getattr(item, "fixturenames", ()))
+    if not (os.environ.get("TEST_BOTH_ENGINES") or can_differ(item, fixtures)):
+        return False
     # What a fee comes to on a real chain is the same on every database: those have tests with a simpler node.
     if item.get_closest_marker("one_engine") or "chain" in fixtures:
         return False
-    return item.get_closest_marker("django_db") is not None or not fixtures.isdisjoint(DATABASE_FIXTURES)
+    has_marker = any(item.get_closest_marker(name) for name in ("django_db", "postgresql"))
+    return has_marker or not fixtures.isdisjoint(DATABASE_FIXTURES)
+
+
+def can_differ(item: pytest.Item, fixtures: set[str]) -> bool:
+    """Return whether a test is about locks, SQL or constraints: it has transactions of its own, or a marker."""
+    marker = item.get_closest_marker("django_db")
+    has_transactions = "transactional_db" in fixtures or bool(marker and marker.kwargs.get("transaction"))
+    return has_transactions or any(item.get_closest_marker(name) for name in ("both_engines", "postgresql"))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """`make test` and `make test-all`: run the suite on SQLite and on PostgreSQL, with the servers that it needs.
 
-python -m tests.run              everything that is quick
-python -m tests.run --all        everything
+python -m tests.run              what is quick, on PostgreSQL only what can differ there
+python -m tests.run --all        everything, on both
 python -m tests.run PATH ...     what is named, long or not
 """
 
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ FAILURE_CHARACTERS = 1500
 def main(arguments: list[str]) -> int:
     everything = "--all" in arguments
     named = [argument for argument in arguments if argument != "--all"]
-    if not everything and not named:
+    on_both_engines = everything or bool(named)
+    if not on_both_engines:
         named = ["-m", "not long"]
     started = time.monotonic()
     failed: list[str] = []
@@ -45,6 +47,7 @@ def main(arguments: list[str]) -> int:
             # Each of these processes starts others, which load the same modules.
             "PYTHONDONTWRITEBYTECODE": "",
             "TEST_ALL": "true" if everything else "",
+            "TEST_BOTH_ENGINES": "true" if on_both_engines else "",
         }
         # Both at once; the output of the second follows that of the first.
         runs = [Run(stack, "SQLite", named, common | on_redis(redis_url, 0))]
@@ -101,11 +104,16 @@ class Run:
 
 
 def summarise(runs: list[Run]) -> None:
-    """Print the slowest tests of all runs, and what was skipped."""
+    """Print the slowest tests and modules of all runs, and what was skipped."""
     cases = [(float(case.get("time", 0)), run.engine, case) for run in runs for case in run.cases()]
     print(f"\nThe slowest of {len(cases)} tests:")
     for seconds, engine, case in sorted(cases, key=lambda item: -item[0])[:SLOWEST]:
         print(f"{seconds:7.1f} s  {engine}  {name(case)}")
+    modules: defaultdict[str, float] = defaultdict(float)
+    for seconds, engine, case in cases:
+        modules[f"{case.get('classname')} ({engine})"] += seconds
+    slowest = sorted(modules.items(), key=lambda item: -item[1])[:SLOWEST]
+    print("The slowest modules:", ", ".join(f"{module} {seconds:.0f} s" for module, seconds in slowest))
     skipped = [(engine, case, reason) for _, engine, case in cases for reason in case.iter("skipped")]
     print(f"Skipped: {len(skipped)}")
     for engine, case, reason in skipped:

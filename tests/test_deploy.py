@@ -1,7 +1,5 @@
 """The files in `deploy/`: they say the same as the service, as each other, and as docs/operations.md."""
 
-from __future__ import annotations
-
 import http.server
 import importlib
 import json
@@ -107,27 +105,22 @@ def test_no_secret_has_a_value_in_a_file() -> None:
     assert not any(f"{name}=" in unit for name in secrets for unit in UNITS.values())
 
 
-def test_compose_has_each_part_of_the_topology() -> None:
+def test_compose_has_each_part_and_limits_what_it_may_use_and_do() -> None:
     assert SERVICES.keys() == {"migrate", "web-1", "web-2", "worker", "proxy", "postgres", "redis", "prometheus"}
     assert SERVICES["worker"]["deploy"] == {"replicas": 2}
-    for name in ("migrate", "web-1", "web-2", "worker", "proxy", "redis", "prometheus"):
-        assert SERVICES[name]["read_only"] is True, name
-
-
-@pytest.mark.parametrize("name", SERVICES)
-def test_a_container_is_limited_in_what_it_may_use_and_do(name: str) -> None:
-    service = SERVICES[name]
-    assert {"mem_limit", "cpus", "pids_limit"} <= service.keys()
-    assert service["logging"]["options"].keys() == {"max-size", "max-file"}
-    assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
-    assert set(service.get("cap_add", [])) <= {"CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"}
-
-
-def test_memory_suffices_for_what_redis_may_keep() -> None:
+    for name, service in SERVICES.items():
+        assert name == "postgres" or service["read_only"] is True, name
+        assert {"mem_limit", "cpus", "pids_limit"} <= service.keys()
+        assert service["logging"]["options"].keys() == {"max-size", "max-file"}
+        assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
+        assert set(service.get("cap_add", [])) <= {"CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"}
     command = SERVICES["redis"]["command"]
     kept = command[command.index("--maxmemory") + 1].removesuffix("mb")
     # Half of it is for copies while it writes and for connections.
     assert int(kept) * 2 <= int(SERVICES["redis"]["mem_limit"].removesuffix("m"))
+    for name in ("relayer-web@.service", "relayer-worker@.service"):
+        unit, container = Unit(name)["Service"], SERVICES["web-1"]
+        assert (unit["MemoryMax"].lower(), int(unit["TasksMax"])) == (container["mem_limit"], container["pids_limit"])
 
 
 def test_every_image_has_an_exact_version() -> None:
@@ -139,13 +132,15 @@ def test_every_image_has_an_exact_version() -> None:
     assert SERVICES["web-1"]["image"] == "relayer-service:${VERSION:?is missing in deploy/.env}"
 
 
-@pytest.mark.parametrize("name", ["web-1", "web-2", "worker", "proxy", "redis"])
-def test_a_container_that_is_unhealthy_ends_and_is_started_again(name: str) -> None:
-    service = SERVICES[name]
-    kind, command = service["healthcheck"]["test"]
-    # Signals do not end the first process of a container, which for this reason is not the service itself.
-    assert (kind, command.partition(" || ")[2], service["init"]) == ("CMD-SHELL", "kill -KILL -1", True)
-    assert service["restart"] == "unless-stopped"
+def test_what_is_unhealthy_or_hangs_ends_and_is_started_again() -> None:
+    for name in ("web-1", "web-2", "worker", "proxy", "redis"):
+        service = SERVICES[name]
+        kind, command = service["healthcheck"]["test"]
+        # Signals do not end the first process of a container, which for this reason is not the service itself.
+        assert (kind, command.partition(" || ")[2], service["init"]) == ("CMD-SHELL", "kill -KILL -1", True)
+        assert service["restart"] == "unless-stopped"
+    worker = Unit("relayer-worker@.service")["Service"]
+    assert (worker["Type"], worker["Restart"], seconds(worker["WatchdogSec"])) == ("notify", "always", 120)
 
 
 def test_a_health_check_may_take_as_long_as_it_asks() -> None:
@@ -174,11 +169,8 @@ def test_prometheus_finds_each_process_where_compose_runs_it() -> None:
     assert worker["dns_sd_configs"] == [{"names": ["worker"], "type": "A", "port": port}]
 
 
-def test_the_proxy_takes_bodies_as_long_as_the_service_does() -> None:
+def test_the_proxy_takes_bodies_as_long_as_the_service_does_and_drops_connections_before_it() -> None:
     assert re.findall(r"client_max_body_size (\S+);", NGINX["nginx.conf"]) == [str(settings.MAX_REQUEST_BYTES)]
-
-
-def test_the_proxy_drops_an_idle_connection_before_the_web_server_does() -> None:
     (kept,) = re.findall(r"^ *keepalive_timeout (\d+)s;", NGINX["upstream.conf"], re.M)
     assert int(kept) < min(processes.DRAIN_SECONDS, processes.CLIENT_TIMEOUT_SECONDS)
 
@@ -200,17 +192,6 @@ def test_processes_may_stop_for_longer_than_they_need() -> None:
     assert seconds(Unit("relayer-web@.service")["Service"]["TimeoutStopSec"]) > web
     assert seconds(SERVICES["worker"]["stop_grace_period"]) > tasks.STOP_SECONDS
     assert seconds(Unit("relayer-worker@.service")["Service"]["TimeoutStopSec"]) > tasks.STOP_SECONDS
-
-
-def test_systemd_restarts_a_worker_that_hangs() -> None:
-    worker = Unit("relayer-worker@.service")["Service"]
-    assert (worker["Type"], worker["Restart"], seconds(worker["WatchdogSec"])) == ("notify", "always", 120)
-
-
-@pytest.mark.parametrize("name", ["relayer-web@.service", "relayer-worker@.service"])
-def test_a_unit_may_use_as_much_as_its_container(name: str) -> None:
-    unit, container = Unit(name)["Service"], SERVICES["web-1"]
-    assert (unit["MemoryMax"].lower(), int(unit["TasksMax"])) == (container["mem_limit"], container["pids_limit"])
 
 
 def seconds(text: str) -> int:
@@ -309,6 +290,9 @@ def test_the_health_check_asks_as_the_proxy_does(answers: int, code: int) -> Non
     ):
         assert check_health(server.server_port) == code
     assert hosts == ["example.com /health"]
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        assert check_health(held.getsockname()[1]) == 1
 
 
 def test_a_process_that_starts_has_to_answer_until_the_proxy_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,12 +302,6 @@ def test_a_process_that_starts_has_to_answer_until_the_proxy_uses_it(monkeypatch
     monkeypatch.setattr(healthcheck.time, "sleep", slept.append)
     assert healthcheck.main(["60"]) == 0
     assert slept == [0.2, healthcheck.SECONDS_UNTIL_USED, 0.2, healthcheck.SECONDS_UNTIL_USED]
-
-
-def test_the_health_check_fails_where_nobody_listens() -> None:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        assert check_health(held.getsockname()[1]) == 1
 
 
 def test_a_renewed_certificate_is_copied_out_of_its_links_and_the_proxy_reloaded(tmp_path: Path) -> None:
@@ -341,9 +319,6 @@ def test_a_renewed_certificate_is_copied_out_of_its_links_and_the_proxy_reloaded
     assert copied == {"fullchain.pem": (False, "0o644"), "privkey.pem": (False, "0o400")}
     assert oct(folder.stat().st_mode & 0o777) == "0o755"
     assert (tmp_path / "reloaded").exists()
-
-
-def test_the_proxy_reads_the_certificate_where_the_hook_puts_it() -> None:
     places = re.findall(r"^ssl_certificate(?:_key)? (\S+);", NGINX["listen.conf"], re.M)
     assert places == ["/etc/nginx/tls/fullchain.pem", "/etc/nginx/tls/privkey.pem"]
     assert "${TLS_FOLDER:?is missing in deploy/.env}:/etc/nginx/tls:ro" in SERVICES["proxy"]["volumes"]
@@ -369,7 +344,7 @@ def test_the_documented_proxy_shares_no_address_with_what_scrapes_beside_it(tmp_
     assert trusted == re.findall(r"^proxy_bind (\S+);$", upstream, re.M) == ["127.0.0.2"]
 
 
-def test_the_documented_manage_command_runs_as_the_units_do() -> None:
+def test_the_documented_manage_command_and_upgrade_are_those_of_the_units() -> None:
     (command,) = documented("    manage() {", end="\n    }\n")
     worker = Unit("relayer-worker@.service")["Service"]
     python, program, *_ = worker["ExecStart"].split()
@@ -382,9 +357,6 @@ def test_the_documented_manage_command_runs_as_the_units_do() -> None:
         python,
         program,
     } <= set(command.split())
-
-
-def test_the_documented_upgrade_reloads_the_units_before_it_restarts_them() -> None:
     (upgrade,) = documented("With systemd, after the new release", end="With containers")
     commands = re.findall(r"^    (cp deploy/systemd|systemctl [\w-]+)", upgrade, re.M)
     assert commands == ["cp deploy/systemd", "systemctl daemon-reload", *["systemctl restart"] * 4]

@@ -20,7 +20,7 @@ import pytest
 import requests
 from django.conf import settings
 
-from notifications.delivery import attempts, outbox, sender, signing
+from notifications.delivery import outbox, posting, sender, signing
 from notifications.events import all_events
 from relayer_service.net import outgoing
 from tests.concurrency import PATIENCE_SECONDS
@@ -239,7 +239,7 @@ def test_the_waits_and_limits_that_are_shown_are_the_defaults() -> None:
     units = {"s": 1, "min": 60, "h": 3600}
     seconds = [int(number) * units.get(unit, 1) for number, unit in re.findall(r"(\d+)(?: (\w+))?", waits)]
     assert seconds == settings.WEBHOOK_SCHEDULE
-    assert f"each {attempts.JITTER:.0%} more or less" in DOCUMENT
+    assert f"each {posting.JITTER:.0%} more or less" in DOCUMENT
     assert f"There are {settings.WEBHOOK_TIMEOUT_SECONDS} seconds for connection and answer together." in DOCUMENT
     assert f"At most {sender.TARGET_CONCURRENCY} deliveries are in flight to a webhook" in DOCUMENT
 
@@ -259,6 +259,6 @@ def test_every_reason_of_a_failure_is_explained() -> None:
     explained = set(re.findall(r"^\| (\S.*\.) \| .* \|$", DOCUMENT, re.M))
     with pytest.raises(signing.UnusableKey) as unusable:
         signing.key_bytes("whsec_?")
-    forbidden = attempts.describe(outgoing.ForbiddenAddress())
-    others = {outbox.GONE, str(unusable.value), forbidden, attempts.describe(Exception())}
-    assert {words for _, words in attempts.ERROR_TEXTS} | others <= explained
+    forbidden = posting.describe(outgoing.ForbiddenAddress())
+    others = {outbox.GONE, str(unusable.value), forbidden, posting.describe(Exception())}
+    assert {words for _, words in posting.ERROR_TEXTS} | others <= explained

@@ -4,8 +4,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.servers import PROJECT
 
 BANNER = (
@@ -14,39 +12,25 @@ BANNER = (
 )
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
+def test_make_node_runs_on_loopback_from_the_tests_installation_or_names_what_is_missing(tmp_path: Path) -> None:
     shutil.copy(PROJECT / "Makefile", tmp_path)
-    (tmp_path / "tests/node").mkdir(parents=True)
-    (tmp_path / "tests/node/package-lock.json").touch()
-    return tmp_path
-
-
-def make_node(project: Path) -> tuple[int, str, str]:
+    node, programs = tmp_path / "tests/node", tmp_path / "programs"
+    hardhat = node / "node_modules/.bin/hardhat"
+    for folder in (programs, hardhat.parent):
+        folder.mkdir(parents=True)
+    (node / "package-lock.json").touch()
     # Without what the make that runs the tests says to those below it, and without npm.
-    programs = project / "programs"
-    programs.mkdir()
     for name in ("sh", "echo", "test"):
         (programs / name).symlink_to(shutil.which(name) or name)
-    command = [shutil.which("make") or "make", "node"]
-    done = subprocess.run(command, env={"PATH": str(programs)}, cwd=project, capture_output=True, text=True)
-    return done.returncode, done.stdout, done.stderr
 
+    def make_node() -> tuple[int, str, str]:
+        command = [shutil.which("make") or "make", "node"]
+        done = subprocess.run(command, env={"PATH": str(programs)}, cwd=tmp_path, capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
 
-def test_a_node_of_ones_own_runs_on_loopback_from_the_tests_installation(project: Path) -> None:
-    hardhat = project / "tests/node/node_modules/.bin/hardhat"
-    hardhat.parent.mkdir(parents=True)
+    code, output, errors = make_node()
+    assert (code, output, errors.splitlines()[0]) == (2, "", "Cannot start: Node.js with npm is needed.")
     hardhat.write_text('#!/bin/sh\necho "$PWD: hardhat $@"\n')
     hardhat.chmod(0o755)
-    (project / "tests/node/node_modules/installed").touch()
-    assert make_node(project) == (
-        0,
-        f"{BANNER}{project}/tests/node: hardhat node --hostname 127.0.0.1 --port 8545\n",
-        "",
-    )
-
-
-def test_a_machine_without_npm_is_told_so_in_one_line(project: Path) -> None:
-    code, output, errors = make_node(project)
-    assert (code, output) == (2, "")
-    assert errors.splitlines()[0] == "Cannot start: Node.js with npm is needed."
+    (node / "node_modules/installed").touch()
+    assert make_node() == (0, f"{BANNER}{node}: hardhat node --hostname 127.0.0.1 --port 8545\n", "")

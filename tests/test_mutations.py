@@ -10,20 +10,15 @@ from tests.mutations import Mutation
 ROW = Mutation("Two is three.", "product.py", "TWO = 2", "TWO = 3", ("tests/test_product.py",))
 
 
+MUST = "Mutation 1: product.py must contain the text to change once, and not"
+
+
 @pytest.mark.parametrize(
     ("source", "test", "output"),
     [
         ("TWO = 2\n", "tests/test_product.py", ""),
-        (
-            "TWO = 1 + 1\n",
-            "tests/test_product.py",
-            "Mutation 1: product.py must contain the text to change once, and not 0 times.\n",
-        ),
-        (
-            "TWO = 2\nTWO = 2\n",
-            "tests/test_product.py",
-            "Mutation 1: product.py must contain the text to change once, and not 2 times.\n",
-        ),
+        ("TWO = 1 + 1\n", "tests/test_product.py", f"{MUST} 0 times.\n"),
+        ("TWO = 2\nTWO = 2\n", "tests/test_product.py", f"{MUST} 2 times.\n"),
         ("TWO = 2\n", "tests/test_moved.py", "Mutation 1: tests/test_product.py does not exist.\n"),
     ],
 )

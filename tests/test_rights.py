@@ -1,7 +1,5 @@
 """Each cell of the tables in docs/security.md: the worst that the holder of a right can do, and what is refused."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

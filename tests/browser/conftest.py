@@ -207,6 +207,12 @@ def call(port: int) -> Callable[[str], int]:
     return call
 
 
+def overflow(page: Page) -> int:
+    """Return by how many pixels a page is wider than the screen."""
+    width: int = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return width
+
+
 @pytest.fixture
 def take_screenshot() -> TakeScreenshot:
     folder = os.environ.get("SCREENSHOTS")

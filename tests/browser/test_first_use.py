@@ -14,15 +14,13 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from notifications.models import Delivery
 from relayer_service.background import tasks
-from relayers.models import Relayer
 from tests import processes, servers
-from tests.browser.conftest import PATIENCE, TakeScreenshot
+from tests.browser.conftest import PATIENCE
 from tests.browser.test_accessibility import AXE, findings_here
 from tests.chain.hardhat import Chain
 from tests.concurrency import wait_until
 from transactions.models import Transaction
 
-MAX_CLICKS = 8
 BLOCK_MILLISECONDS = 500
 
 
@@ -40,9 +38,6 @@ class Visitor:
     def click(self, element: Locator) -> None:
         self.clicks += 1
         element.click()
-
-    def follow(self, link: str) -> None:
-        self.click(self.page.get_by_role("link", name=link, exact=True))
 
     def press(self, button: str) -> None:
         self.click(self.page.get_by_role("button", name=button, exact=True))
@@ -77,34 +72,14 @@ def visitor(browser: Browser, service: str) -> Iterator[Visitor]:
         yield Visitor(context.new_page())
 
 
-def test_the_demo_takes_two_clicks(visitor: Visitor, take_screenshot: TakeScreenshot) -> None:
+def test_the_demo_takes_two_clicks(visitor: Visitor) -> None:
     page = visitor.page
-    take_screenshot(page, "getting-started")
     visitor.press("Set up a local demo")
     visitor.expect_confirmed()
     assert visitor.clicks == 2
-    take_screenshot(page, "demo")
     assert not AXE.exists() or findings_here(page, "demo") == {}
     expect(page.locator("#issued-token")).to_have_text(re.compile("^rms_"))
     assert Transaction.objects.get().status == "confirmed"
     wait_until(lambda: {*Delivery.objects.values_list("state", flat=True)} == {"delivered"})
     page.goto("/admin/")
     expect(page.get_by_text("Getting started")).to_have_count(0)
-
-
-def test_by_hand_it_takes_eight_clicks(visitor: Visitor, take_screenshot: TakeScreenshot) -> None:
-    visitor.follow("Add a signer")
-    take_screenshot(visitor.page, "first-signer")
-    visitor.press("Save")
-    visitor.follow("Add a relayer")
-    take_screenshot(visitor.page, "first-relayer")
-    visitor.press("Save")
-    visitor.follow("Send a transaction")
-    take_screenshot(visitor.page, "try-it")
-    visitor.press("Send")
-    take_screenshot(visitor.page, "send-transaction")
-    visitor.press("Send transaction")
-    visitor.expect_confirmed()
-    take_screenshot(visitor.page, "first-transaction")
-    assert visitor.clicks == MAX_CLICKS
-    assert Transaction.objects.get().relayer == Relayer.objects.get(identifier="relayer-1")

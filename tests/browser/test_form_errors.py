@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from relayers.models import Relayer
-from tests.browser.conftest import TakeScreenshot, add_session
-from tests.browser.test_accessibility import AXE, FIND, RULES, SET_THEME, WIDTHS, needs_axe
-from tests.relayer_service.admin.test_add_pages import PAGES
+from tests.browser.conftest import add_session, overflow
+from tests.browser.test_accessibility import PHONE, findings_here, needs_axe
+from tests.relayer_service.admin.test_form_errors import PAGES
 from tests.relayers import factories
 from tests.transactions import factories as sending
 
@@ -56,23 +56,17 @@ def save_wrong(page: Page, relayer: Relayer) -> None:
     expect(page.get_by_role("heading", name="Not saved: 2 errors")).to_be_attached()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_first_invalid_field_of_a_relayer_has_the_focus(
-    page: Page, relayer: Relayer, width: str, take_screenshot: TakeScreenshot
-) -> None:
-    page.set_viewport_size(WIDTHS[width])  # type: ignore[arg-type]
+def test_the_first_invalid_field_of_a_relayer_has_the_focus(page: Page, relayer: Relayer) -> None:
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     save_wrong(page, relayer)
     url, cap = page.locator("[name=rpc_urls-0-url]"), page.locator("[name=policy_gas_price_cap]")
     expect(url).to_be_focused()
     expect(url).to_be_in_viewport()
-    take_screenshot(page, f"form-errors-field-{width}")
     page.get_by_role("link", name="Gas price cap").click()
     expect(cap).to_be_focused()
     expect(cap).to_be_in_viewport()
     page.get_by_role("link", name="RPC URLs").click()
     expect(url).to_be_focused()
-    page.get_by_role("heading", name="Not saved: 2 errors").scroll_into_view_if_needed()
-    take_screenshot(page, f"form-errors-{width}")
 
 
 def test_a_field_that_is_folded_or_behind_a_widget_is_shown_and_focused(page: Page) -> None:
@@ -85,9 +79,6 @@ def test_a_field_that_is_folded_or_behind_a_widget_is_shown_and_focused(page: Pa
     name.evaluate(FOLD)
     page.get_by_role("link", name="Name", exact=True).click()
     expect(name).to_be_focused()
-
-
-def test_a_password_that_is_refused_has_the_focus(page: Page) -> None:
     page.goto("/admin/password_change/")
     page.get_by_role("button", name="Change password").click()
     expect(page.locator("[name=old_password]")).to_be_focused()
@@ -105,40 +96,24 @@ def expect_error(page: Page, path: str, button: str = "") -> None:
     expect(invalid).to_be_attached()
     page.wait_for_function(HAS_FOCUS)
     page.wait_for_function(HAS_TEXT)
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0, path
+    assert (path, overflow(page)) == (path, 0)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_add_page_shows_its_errors(page: Page, width: str, take_screenshot: TakeScreenshot) -> None:
-    page.set_viewport_size(WIDTHS[width])  # type: ignore[arg-type]
+def test_every_form_shows_its_errors(page: Page, relayer: Relayer) -> None:
+    lane = sending.lane(relayer)
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     for path in PAGES:
         expect_error(page, f"/admin/{path}/add/", "Save")
-        take_screenshot(page, f"add-{path.rpartition('/')[2]}-{width}")
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_forms_that_ask_for_a_reason_show_their_errors(page: Page, relayer: Relayer, width: str) -> None:
-    lane = sending.lane(relayer)
-    page.set_viewport_size(WIDTHS[width])  # type: ignore[arg-type]
+    # Those that ask for a reason.
     for path in (f"relayers/relayer/{relayer.pk}/pause/", f"transactions/lane/{lane.pk}/hold/"):
         expect_error(page, f"/admin/{path}")
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_a_transaction_that_is_not_valid_shows_its_errors(
-    page: Page, relayer: Relayer, width: str, take_screenshot: TakeScreenshot
-) -> None:
-    page.set_viewport_size(WIDTHS[width])  # type: ignore[arg-type]
     page.goto(f"/admin/relayers/relayer/{relayer.pk}/try_it/")
     page.get_by_role("button", name="ERC-20 transfer").click()
     page.get_by_label("Arguments").fill("5")
     page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_text("The function takes 2 arguments, one per line; 1 given.")).to_be_visible()
     expect(page.get_by_label("Arguments")).to_be_focused()
-    take_screenshot(page, f"try-it-error-{width}")
-    page.evaluate(SET_THEME, "dark")
-    take_screenshot(page, f"try-it-error-{width}-dark")
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+    assert overflow(page) == 0
 
 
 @needs_axe
@@ -147,11 +122,4 @@ def test_axe_finds_nothing_serious_on_a_page_with_errors(
 ) -> None:
     add_session(quiet_page.context, site, staff)
     save_wrong(quiet_page, relayer)
-    quiet_page.evaluate(AXE.read_text())
-    found = {}
-    for width, size in WIDTHS.items():
-        quiet_page.set_viewport_size(size)  # type: ignore[arg-type]
-        for theme, rules in RULES.items():
-            quiet_page.evaluate(SET_THEME, theme)
-            found[f"{theme} {width}"] = quiet_page.evaluate(FIND, rules)
-    assert {place: rules for place, rules in found.items() if rules} == {}
+    assert findings_here(quiet_page, "errors") == {}

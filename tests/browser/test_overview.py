@@ -85,44 +85,8 @@ def test_a_note_that_is_being_written_is_kept_while_the_page_refreshes(page: Pag
     expect(page.get_by_text("Not acknowledged, as it has changed: sepolia")).to_be_visible()
 
 
-def test_an_outage_of_one_network_is_one_row_to_open_acknowledge_and_see_end(
-    page: Page, treasury: Relayer, take_screenshot: TakeScreenshot
-) -> None:
-    """Three clicks: the list, Acknowledge, and the button with the note."""
-    factories.notification()
-    down = [factories.relayer(identifier=f"main-{number}", network="mainnet") for number in range(150)]
-    for _ in range(2):
-        checking.write([(claimed, AccountReading(reason="connection failed")) for claimed in claim(down)])
-    page.goto("/admin/", wait_until="networkidle")
-    row = page.locator(".attention li", has_text="mainnet: no node answers")
-    expect(row).to_contain_text("150 relayers")
-    expect(page.locator(".attention li", has_text="main-")).to_have_count(1)
-    take_screenshot(page, "outage")
-    row.get_by_role("link", name="mainnet: no node answers").click()
-    expect(page.get_by_title("Click here to select the objects across all pages")).to_contain_text("150 relayers")
-    expect(page.locator("#result_list tbody tr")).to_have_count(50)
-    page.go_back(wait_until="networkidle")
-    row.get_by_text("Acknowledge").click()
-    row.get_by_role("button").click()
-    expect(page.get_by_text("Acknowledged: mainnet: no node answers.")).to_be_visible()
-    expect(page.locator(".attention [data-part='Needs attention'] li", has_text="mainnet")).to_have_count(0)
-    page.get_by_text("1 acknowledged").click()
-    expect(page.locator(".acknowledged li")).to_contain_text("olga")
-    checking.write([(claimed, AccountReading(nonce=1, balance=ETHER)) for claimed in claim(down)])
-    page.reload(wait_until="networkidle")
-    expect(page.locator(".attention li", has_text="mainnet")).to_have_count(0)
-
-
-def claim(relayers: list[Relayer]) -> list[RelayerHealth]:
-    chosen = RelayerHealth.objects.filter(relayer__in=relayers).select_related("relayer")
-    chosen.update(due_at=timezone.now())
-    return list(chosen.claim(len(relayers), checking.lease_length()))
-
-
 @pytest.mark.parametrize("width", [1440, 390])
-def test_the_overview_fits_in_two_screens_whatever_breaks(
-    page: Page, treasury: Relayer, width: int, take_screenshot: TakeScreenshot
-) -> None:
+def test_the_overview_fits_in_two_screens_whatever_breaks(page: Page, treasury: Relayer, width: int) -> None:
     down = {"signer": treasury.signer, "address": treasury.address, "name": "Down", "failed_checks": 2}
     down |= {"failing_since": timezone.now(), "checked_at": timezone.now(), "nonce": 1, "balance_text": "1"}
     for number in range(60):
@@ -130,7 +94,6 @@ def test_the_overview_fits_in_two_screens_whatever_breaks(
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/admin/", wait_until="networkidle")
     expect(page.locator(".attention [data-part='Needs attention'] li")).to_have_count(15)
-    take_screenshot(page, f"overview-{width}")
     height = page.evaluate("document.querySelector('#overview').scrollHeight")
     # A phone is narrow: everything is below each other.
     assert height <= (1800 if width > 1000 else 5000)

@@ -1,20 +1,15 @@
 """Spending rules in the admin: what staff type, what is marked, what is stored."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from relayers.models import Relayer
-from tests.browser.conftest import TakeScreenshot
+from tests.browser.conftest import overflow
 from tests.relayers import factories
 from tests.spending.payloads import ALICE, BOB, TOKEN
 
-PHONE, WIDE = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_receivers_and_tokens_are_added_in_rows(page: Page, scheme: str, take_screenshot: TakeScreenshot) -> None:
+def test_receivers_and_tokens_are_added_in_rows(page: Page) -> None:
     relayer = factories.relayer()
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.goto(f"/admin/relayers/relayer/{relayer.pk}/change/")
     page.get_by_label("Maximum value within 24 hours").fill("1.5 ETH")
     receivers = page.get_by_role("group", name="Receivers")
@@ -29,13 +24,8 @@ def test_receivers_and_tokens_are_added_in_rows(page: Page, scheme: str, take_sc
     page.get_by_role("button", name="Save and continue editing").click()
     expect(receivers.locator(".spending-error")).to_have_count(1)
     expect(receivers.locator(".spending-error")).to_contain_text("transfer: must be a function selector")
-    for name, size in (("phone", PHONE), ("wide", WIDE)):
-        page.set_viewport_size(size)  # type: ignore[arg-type]
-        receivers.scroll_into_view_if_needed()
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        take_screenshot(page, f"spending-rules-{name}-{scheme}")
-        tokens.scroll_into_view_if_needed()
-        take_screenshot(page, f"spending-tokens-{name}-{scheme}")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert overflow(page) <= 0
     receivers.get_by_label("Selectors").first.fill("0x12345678")
     page.get_by_role("button", name="Save and continue editing").click()
     expect(page.get_by_text("was changed successfully")).to_be_visible()

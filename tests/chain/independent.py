@@ -5,7 +5,6 @@ Fractions are pairs of a numerator and a denominator. The formula is that of doc
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -326,43 +325,9 @@ def quantity(chain: Chain, method: str, *params: Any) -> int:
     return int(chain.rpc(method, *params), 16)
 
 
-def chainlink_usd_rate(chain: Chain, feed: str, native_feed: str) -> Ratio:
-    token, token_scale = feed_answer(chain, feed)
-    native, native_scale = feed_answer(chain, native_feed)
-    return native * token_scale, native_scale * token
-
-
-def chainlink_native_rate(chain: Chain, feed: str) -> Ratio:
-    answer, scale = feed_answer(chain, feed)
-    return scale, answer
-
-
-def feed_answer(chain: Chain, feed: str) -> Ratio:
-    answer = chain.call(feed, "latestRoundData()(uint80,int256,uint256,uint256,uint80)")[1]
-    return answer, 10 ** chain.call(feed, "decimals()(uint8)")
-
-
-def pair_rate(chain: Chain, pair: str, token: str) -> Ratio:
-    """Return the ratio of a pair's reserves, of which the other is the wrapped coin with 18 decimals."""
-    reserves = chain.call(pair, "getReserves()(uint112,uint112,uint32)")[:2]
-    is_second = chain.call(pair, "token0()(address)") != token.lower()
-    return reserves[is_second] * 10**18, reserves[not is_second] * 10 ** chain.call(token, "decimals()(uint8)")
-
-
 def fixed_rate(text: str) -> Ratio:
     whole, _, part = text.partition(".")
     return int(whole + part), 10 ** len(part)
-
-
-def median(rates: Sequence[Ratio]) -> Ratio:
-    """Return the one in the middle, or the mean of the two there."""
-    ordered = sorted(rates, key=functools.cmp_to_key(difference))
-    (a, b), (c, d) = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    return a * d + c * b, 2 * b * d
-
-
-def difference(one: Ratio, other: Ratio) -> int:
-    return one[0] * other[1] - other[0] * one[1]
 
 
 def token_fee(native: Ratio, rate: Ratio, decimals: int, margin_bps: int) -> int:

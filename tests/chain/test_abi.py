@@ -15,7 +15,6 @@ TRANSFER = f"a9059cbb{'0' * 24}{ADDRESS[2:].lower()}{5:064x}"
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
-        ("transfer(address,uint256)", f"{ADDRESS}\n5"),
         (" transfer ( address , uint256 ) ", f"\n {ADDRESS} \n\n 0x5 \n"),
         ("transfer(address,uint)", f'["{ADDRESS}", 5]'),
         ("transfer(address,uint256)", f'[\n"{ADDRESS.lower()}",\n"5"\n]'),
@@ -40,7 +39,6 @@ def test_a_call_is_encoded_however_it_is_written(function: str, arguments: str) 
         ("string", '"caf\\u00e9"', ("café",)),
         ("uint256[]", "[1, 2]", ((1, 2),)),
         ("uint256[],uint8", "[1, 2]\n3", ((1, 2), 3)),
-        ("uint8[2]", "[1, 2]", ((1, 2),)),
         ("(address,bool)", f'["{ADDRESS}", true]', ((ADDRESS.lower(), True),)),
         ("(uint8,string)[]", '[[1, "a"], [2, "b"]]', (((1, "a"), (2, "b")),)),
     ],
@@ -59,12 +57,8 @@ def test_names_and_locations_of_parameters_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("function", "arguments", "field", "text"),
     [
-        (
-            "transfer", "", "function",
-            "Enter a function with its parameter types, for example transfer(address,uint256).",
-        ),
+        ("transfer", "", "function", NO_FUNCTION),
         ("f(foo)", "1", "function", "Unknown parameter type 'foo'."),
-        ("f(uint7)", "1", "function", "Unknown parameter type 'uint7'."),
         ("f(function)", "0x", "function", "Unknown parameter type 'function'."),
         ("f((uint8,)", "1", "function", "Unknown parameter type '(uint8,'."),
         ("f(uint8,)", "1", "function", "Unknown parameter type ''."),
@@ -73,7 +67,6 @@ def test_names_and_locations_of_parameters_are_left_out() -> None:
         ("f(uint8)", "256", "arguments", "Argument 1 (uint8): a number from 0 to 2^8 - 1 is required."),
         ("f(int8)", "128", "arguments", "Argument 1 (int8): a number from -2^7 to 2^7 - 1 is required."),
         ("f(uint256)", "1.5", "arguments", "Argument 1 (uint256): a whole number is required."),
-        ("f(bool,uint8)", "true\nx", "arguments", "Argument 2 (uint8): a whole number is required."),
         ("f(bool)", "1", "arguments", "Argument 1 (bool): true or false is required."),
         ("f(address)", "0x12", "arguments", "Argument 1 (address): an EVM address is required."),
         ("f(bytes4)", "0x01", "arguments", "Argument 1 (bytes4): 4 bytes are required."),

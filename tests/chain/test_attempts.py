@@ -17,7 +17,7 @@ from chain.nodes import attempts
 from chain.nodes.answers import ChainError, Fault
 from chain.nodes.attempts import Call, attempt
 from tests.chain import faults
-from tests.chain.faults import SECRET, answering, by_method, error, good, node
+from tests.chain.faults import SECRET, answering, good, node
 from tests.concurrency import PATIENCE_SECONDS
 from tests.notifications.receivers import Receiver
 from tests.relayers.factories import ADDRESS
@@ -39,10 +39,6 @@ def fault(url: str, *calls: Call, seconds: float = PATIENCE_SECONDS) -> str:
     with pytest.raises(Fault) as caught:
         attempt(url, calls or [BALANCE], CHAIN, seconds)
     return str(caught.value)
-
-
-def test_a_real_node_answers(hardhat: str) -> None:
-    assert ask(hardhat, BALANCE, Call("eth_chainId")) == [TEN_THOUSAND, "0x7a69"]
 
 
 @pytest.mark.parametrize(
@@ -72,13 +68,10 @@ def test_each_fault_has_a_message(faulty: dict[str, str], name: str, reason: str
     assert fault(faulty[name], seconds=1 if reason == LATE else PATIENCE_SECONDS) == reason
 
 
-def test_a_fault_is_listed_for_every_way_to_fail(faulty: dict[str, str]) -> None:
-    assert set(faulty) == {*faults.FAULTS, "refuse"}
-
-
 def test_no_log_line_and_no_error_has_a_secret_of_a_url(
     faulty: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    assert set(faulty) == {*faults.FAULTS, "refuse"}
     caplog.set_level(logging.DEBUG)
     for url in faulty.values():
         with pytest.raises(Fault) as caught:
@@ -88,48 +81,25 @@ def test_no_log_line_and_no_error_has_a_secret_of_a_url(
     assert not [record for record in caplog.records if SECRET in str(record.__dict__)]
 
 
-@pytest.fixture
-def reverting(hardhat: str) -> str:
-    """The address of a contract that reverts with words that nodes use too."""
-    words = b"rate limit: header not found"
-    data = bytes.fromhex("08c379a0") + (32).to_bytes(32) + len(words).to_bytes(32) + words.ljust(32, b"\0")
-    # Copy what follows this code into memory, and revert with it.
-    code = bytes.fromhex("6064600c60003960646000fd") + data
-    ask(hardhat, Call("hardhat_setCode", [CONTRACT, "0x" + code.hex()]))
-    return CONTRACT
-
-
-def test_a_revert_is_an_answer_whatever_its_words(hardhat: str, reverting: str) -> None:
-    with node(good, hardhat) as one:
-        (answer, balance) = ask(one.url, Call("eth_call", [{"to": reverting}, "latest"]), BALANCE)
-    assert isinstance(answer, ChainError)
-    assert "rate limit: header not found" in answer.message
-    assert balance == TEN_THOUSAND
-
-
-def test_the_chain_id_is_asked_once_and_in_the_same_batch(hardhat: str) -> None:
+def test_the_chain_id_is_asked_once_and_again_after_a_while_and_after_a_fault(
+    hardhat: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with node(good, hardhat) as one:
         ask(one.url)
         ask(one.url)
         assert one.methods == [["eth_chainId", "eth_getBalance"], ["eth_getBalance"]]
-
-
-def test_the_chain_id_is_asked_again_after_a_while(hardhat: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "TRUST_SECONDS", -1)
-    with node(good, hardhat) as one:
-        ask(one.url)
-        one.behaviour = faults.on_chain(5)
-        assert fault(one.url) == "on chain 5 instead of 31337"
-
-
-def test_the_chain_id_is_asked_again_after_a_fault(hardhat: str) -> None:
-    with node(good, hardhat) as one:
-        ask(one.url)
+        # No id is used twice.
+        (chain, first), second = one.requests
+        assert len({chain["id"], first["id"], second["id"]}) == 3
+        assert one.connections == 1
         one.behaviour = faults.status(502)
         assert fault(one.url) == "returned HTTP 502"
         one.behaviour = good
+        monkeypatch.setattr(attempts, "TRUST_SECONDS", -1)
         ask(one.url)
         assert one.methods[-1] == ["eth_chainId", "eth_getBalance"]
+        one.behaviour = faults.on_chain(5)
+        assert fault(one.url) == "on chain 5 instead of 31337"
 
 
 def test_without_a_chain_id_to_expect_none_is_asked_for(hardhat: str) -> None:
@@ -179,15 +149,22 @@ def test_an_optional_call_that_fails_alone_leaves_the_others(hardhat: str, fails
         ]
 
 
-def test_a_batch_may_be_refused_by_status_alone(hardhat: str) -> None:
+def test_optional_calls_without_others_are_waited_for(hardhat: str) -> None:
+    optional = Call("eth_getBalance", BALANCE.params, is_optional=True)
+    with node(faults.no_batches, hardhat) as one:
+        assert ask(one.url, *[optional] * 20, chain_id=None) == [TEN_THOUSAND] * 20
+
+
+def test_optional_calls_that_all_fail_are_a_fault_of_the_node(hardhat: str) -> None:
     def behave(handler: faults.Handler, asked: Any) -> None:
         if isinstance(asked, list):
-            faults.send(handler, b"Payload Too Large", 413)
+            faults.no_batches(handler, asked)
         else:
-            good(handler, asked)
+            faults.send(handler, b"", 503)
 
-    with node(behave, hardhat) as one:
-        assert ask(one.url) == [TEN_THOUSAND]
+    optional = Call("eth_getBalance", BALANCE.params, is_optional=True)
+    with node(behave, hardhat) as one, pytest.raises(Fault, match="returned HTTP 503"):
+        ask(one.url, optional, optional, chain_id=None)
 
 
 def test_a_single_call_that_fails_ends_the_others(hardhat: str) -> None:
@@ -235,13 +212,6 @@ def test_a_bug_in_reading_an_answer_is_a_fault_of_the_node(
     assert [record.message for record in caplog.records] == ["The response of a node could not be read"]
 
 
-def test_connections_are_kept_alive(hardhat: str) -> None:
-    with node(good, hardhat) as one:
-        for _ in range(5):
-            ask(one.url)
-        assert one.connections == 1
-
-
 def test_a_connection_that_the_node_has_closed_meanwhile_is_no_fault(hardhat: str) -> None:
     def answer_and_close(handler: faults.Handler, asked: Any) -> None:
         if len(handler.server.requests) % 2:
@@ -252,27 +222,6 @@ def test_a_connection_that_the_node_has_closed_meanwhile_is_no_fault(hardhat: st
 
     with node(answer_and_close, hardhat) as one:
         assert [ask(one.url) for _ in range(3)] == [[TEN_THOUSAND]] * 3
-
-
-def test_answers_are_put_into_the_order_of_the_calls(hardhat: str) -> None:
-    def backwards(handler: faults.Handler, asked: Any) -> None:
-        faults.send(handler, json.dumps(faults.ask_upstream(handler, asked)[::-1]).encode())
-
-    with node(backwards, hardhat) as one:
-        assert ask(one.url, BALANCE, Call("eth_chainId")) == [TEN_THOUSAND, "0x7a69"]
-
-
-def test_no_id_is_used_twice(hardhat: str) -> None:
-    with node(good, hardhat) as one:
-        ask(one.url)
-        ask(one.url)
-        (chain, first), second = one.requests
-        assert len({chain["id"], first["id"], second["id"]}) == 3
-
-
-@pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:0:169.254.169.254]", "[64:ff9b:1::a9fe:a9fe]"])
-def test_the_metadata_of_a_cloud_is_never_asked(host: str) -> None:
-    assert fault(f"http://{host}/{SECRET}") == "the address is not allowed"
 
 
 def test_a_name_that_leads_to_the_metadata_of_a_cloud_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,12 +254,6 @@ def test_the_proxies_of_the_environment_are_not_used(hardhat: str, monkeypatch: 
         assert proxy.requests == []
 
 
-def test_a_redirect_is_not_followed(hardhat: str) -> None:
-    with node(good, hardhat) as target, node(faults.status(307, headers={"Location": target.url})) as one:
-        assert fault(one.url) == "returned HTTP 307"
-        assert target.requests == []
-
-
 def test_a_certificate_that_nobody_vouched_for_is_a_fault(refused_tls: Receiver) -> None:
     assert fault(refused_tls.url) == "invalid TLS certificate"
     assert refused_tls.requests == []
@@ -318,8 +261,3 @@ def test_a_certificate_that_nobody_vouched_for_is_a_fault(refused_tls: Receiver)
 
 def test_a_node_that_speaks_no_tls_is_a_fault(hardhat: str) -> None:
     assert fault(hardhat.replace("http:", "https:")) == "the TLS handshake failed"
-
-
-def test_what_a_node_says_of_itself_in_a_batch_is_a_fault_of_the_whole(hardhat: str) -> None:
-    with node(by_method(eth_chainId={"result": "0x7a69"}, eth_getBalance=error(-32603, "Internal error"))) as one:
-        assert fault(one.url, BALANCE) == "returned an internal error"

@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from pytest_django import Settings
 
-from chain import networks, probe
+from chain import network_check, networks
 from chain.networks import NetworkKind
 from tests.chain import faults
 from tests.chain.faults import SECRET, each, error, node
@@ -38,7 +38,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> None:
         def time() -> float:
             return NOW + 0.9
 
-    monkeypatch.setattr(probe, "time", Clock)
+    monkeypatch.setattr(network_check, "time", Clock)
 
 
 @pytest.fixture
@@ -74,10 +74,10 @@ def check(name: str, *urls: str) -> tuple[list[str], str]:
 def cells(lines: list[str]) -> dict[str, str]:
     """Return what the table says of its only node, by column."""
     _, _, head, row, *_ = lines
-    starts = [head.index(column) for column in probe.COLUMNS]
+    starts = [head.index(column) for column in network_check.COLUMNS]
     return {
         column: row[start:end].strip()
-        for column, start, end in zip(probe.COLUMNS, starts, [*starts[1:], None], strict=True)
+        for column, start, end in zip(network_check.COLUMNS, starts, [*starts[1:], None], strict=True)
     }
 
 
@@ -162,20 +162,13 @@ def test_what_is_set_already_is_no_hint(use: Callable[..., None]) -> None:
     behaviour = answers(eth_feeHistory={"result": fees(2, [0.99, 0.99])}, finalized={"result": None})
     with node(behaviour) as server:
         lines, _ = check("ours", server.url)
-    found = cells(lines)
-    assert (found["fee history"], found["finalized"], found["oracle"]) == (
-        "last block, no rewards, no fullness",
-        "not supported",
-        "-",
-    )
-    assert len(lines) == 4
+    assert (cells(lines)["fee history"], len(lines)) == ("last block, no rewards, no fullness", 4)
 
 
 @pytest.mark.parametrize(
-    "history",
-    [UNKNOWN_METHOD, error(-32603, "internal"), {"result": None}, {"result": fees(9, [0.5])}, {"result": {}}],
+    ("history", "rule"),
+    [(UNKNOWN_METHOD, "none"), *((history, "eip-1559") for history in (UNKNOWN_METHOD, {"result": fees(9, [0.5])}))],
 )
-@pytest.mark.parametrize("rule", ["none", "eip-1559"])
 def test_a_network_without_a_fee_history_needs_its_rule(
     use: Callable[..., None], history: dict[str, Any], rule: str
 ) -> None:
@@ -188,29 +181,20 @@ def test_a_network_without_a_fee_history_needs_its_rule(
     assert lines[4:] == ([] if rule == "none" else ["", hint])
 
 
-@pytest.mark.parametrize(("answer", "is_answered"), [({"result": "0x7"}, True), (UNKNOWN_METHOD, False)])
-def test_a_node_that_should_say_the_next_base_fee_is_asked_for_it(
-    use: Callable[..., None], answer: dict[str, Any], is_answered: bool
-) -> None:
+def test_a_node_that_should_say_the_next_base_fee_is_asked_for_it(use: Callable[..., None]) -> None:
     use(base_fee_rule="eth_baseFee")
-    with node(answers(eth_baseFee=answer, eth_feeHistory={"result": fees(2, [0.5, 0.6])})) as server:
-        lines, _ = check("ours", server.url)
-    name = lines[3].partition(" ")[0]
-    hint = f"{name}: eth_baseFee is not supported: set base_fee_rule to last-block"
-    assert lines[4:] == ([] if is_answered else ["", hint])
+    for answer, hint in (
+        ({"result": "0x7"}, []),
+        (UNKNOWN_METHOD, ["eth_baseFee is not supported: set base_fee_rule to last-block"]),
+    ):
+        with node(answers(eth_baseFee=answer, eth_feeHistory={"result": fees(2, [0.5, 0.6])})) as server:
+            lines, _ = check("ours", server.url)
+        assert [line.partition(": ")[2] for line in lines[5:]] == hint
 
 
 @pytest.mark.parametrize(
     ("ratios", "fullness"),
-    [
-        ([], True),
-        ([0, 0], True),
-        ([1, 1], True),
-        ([0.2], True),
-        ([2e-6, 0], True),
-        ([2e-7, 1e-7], False),
-        ([2], False),
-    ],
+    [([0, 0], True), ([1, 1], True), ([2e-6, 0], True), ([2e-7, 1e-7], False), ([2], False)],
 )
 def test_how_full_blocks_are_has_to_be_plausible(
     use: Callable[..., None], ratios: list[float], fullness: bool
@@ -221,41 +205,24 @@ def test_how_full_blocks_are_has_to_be_plausible(
     assert cells(lines)["fee history"] == f"next base fee, no rewards, {'fullness' if fullness else 'no fullness'}"
 
 
-ORACLES = {
-    NetworkKind.OP_STACK: ("eth_call", {"result": WORD}),
-    NetworkKind.MANTLE: ("eth_call", {"result": WORD}),
-    NetworkKind.SCROLL: ("eth_call", {"result": WORD}),
-    NetworkKind.ARBITRUM: ("eth_call", {"result": WORD + WORD[2:] * 2}),
-    NetworkKind.LINEA: (
-        "linea_estimateGas",
-        {"result": {"gasLimit": "0x5208", "baseFeePerGas": "0x7", "priorityFeePerGas": "0x9"}},
-    ),
-    NetworkKind.ZKSYNC: ("zks_estimateFee", {"result": {"gas_limit": "0x5208", "gas_per_pubdata_limit": "0x7"}}),
-}
-
-
-@pytest.mark.parametrize("kind", sorted({*NetworkKind} - {NetworkKind.NONE}))
-def test_the_oracle_of_a_kind_is_asked(use: Callable[..., None], kind: NetworkKind) -> None:
+@pytest.mark.parametrize(
+    ("kind", "method", "result"),
+    [
+        (NetworkKind.ARBITRUM, "eth_call", WORD + WORD[2:] * 2),
+        (
+            NetworkKind.LINEA,
+            "linea_estimateGas",
+            dict.fromkeys(("gasLimit", "baseFeePerGas", "priorityFeePerGas"), "0x7"),
+        ),
+        (NetworkKind.ZKSYNC, "zks_estimateFee", {"gas_limit": "0x5208"}),
+    ],
+)
+def test_the_oracle_of_a_kind_is_asked(use: Callable[..., None], kind: NetworkKind, method: str, result: Any) -> None:
     use(kind=kind)
-    method, answer = ORACLES[kind]
-    with node(answers(**{method: answer})) as right, node(answers(**{method: {"result": "0x"}})) as wrong:
-        assert cells(check("ours", right.url)[0])["oracle"] == "answers"
-        assert cells(check("ours", wrong.url)[0])["oracle"] == "no answer"
-
-
-def test_a_node_that_refuses_batches_is_asked_one_by_one(use: Callable[..., None]) -> None:
-    use()
-
-    def behave(handler: faults.Handler, asked: Any) -> None:
-        refusal = {"jsonrpc": "2.0", "id": None, **error(-32600, "batches are not supported")}
-        if isinstance(asked, list):
-            faults.send(handler, json.dumps(refusal).encode())
-        else:
-            answers()(handler, asked)
-
-    with node(behave) as server:
-        found = cells(check("ours", server.url)[0])
-    assert (found["chain ID"], found["head"], found["batches"]) == ("31337", "100", "rejected")
+    right, wrong = answers(**{method: {"result": result}}), answers(**{method: {"result": "0x"}})
+    with node(right) as good, node(wrong) as bad:
+        assert cells(check("ours", good.url)[0])["oracle"] == "answers"
+        assert cells(check("ours", bad.url)[0])["oracle"] == "no answer"
 
 
 def test_nodes_that_cannot_be_used_fail_the_check(use: Callable[..., None]) -> None:
@@ -270,10 +237,7 @@ def test_nodes_that_cannot_be_used_fail_the_check(use: Callable[..., None]) -> N
         f"{names[2]}: connection failed",
     ]
     assert failure == "2 of 3 nodes cannot be used."
-
-
-def test_a_node_that_limits_the_rate_is_not_called_again(use: Callable[..., None]) -> None:
-    use()
+    # One that limits the rate is not called again.
     with node(answers(eth_feeHistory=error(429, "compute units exceeded"))) as server:
         lines, failure = check("ours", server.url)
     assert lines[5].endswith(": rate limit exceeded")
@@ -285,13 +249,19 @@ def test_a_node_that_limits_the_rate_is_not_called_again(use: Callable[..., None
     ]
 
 
-def test_a_node_that_says_nothing_of_its_head_is_shown(use: Callable[..., None]) -> None:
+def test_a_node_that_refuses_batches_and_says_nothing_of_its_head_is_shown(use: Callable[..., None]) -> None:
     use(max_head_age_seconds=60)
-    with node(answers(eth_getBlockByNumber={"result": []}, finalized={"result": []})) as server:
+    said = answers(eth_getBlockByNumber={"result": []}, finalized={"result": []})
+
+    def behave(handler: faults.Handler, asked: Any) -> None:
+        (faults.no_batches if isinstance(asked, list) else said)(handler, asked)
+
+    with node(behave) as server:
         lines, failure = check("ours", server.url)
     found = cells(lines)
     assert (found["head"], found["age"], found["finalized"]) == ("unreadable", "-", "not supported")
-    assert failure == ""
+    # It is asked one by one.
+    assert (found["chain ID"], found["batches"], failure) == ("31337", "rejected", "")
 
 
 def test_the_networks_own_nodes_are_asked_unless_others_are_given(use: Callable[..., None]) -> None:
@@ -302,19 +272,6 @@ def test_the_networks_own_nodes_are_asked_unless_others_are_given(use: Callable[
         own.requests.clear()
         check("ours", given.url)
         assert (own.requests, given.requests != []) == ([], True)
-
-
-def test_a_real_node_fits(hardhat: str) -> None:
-    lines, failure = check("hardhat", hardhat)
-    found = cells(lines)
-    assert (found["chain ID"], found["fee history"], found["batches"], found["oracle"]) == (
-        "31337",
-        "next base fee, rewards, fullness",
-        "accepted",
-        "-",
-    )
-    assert found["finalized"].endswith(" deep")
-    assert (lines[4:], failure) == ([], "")
 
 
 @pytest.mark.parametrize(

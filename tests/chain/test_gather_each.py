@@ -8,8 +8,8 @@ import pytest
 
 from chain.errors import ExecutionReverted, NodesUnreachable
 from chain.fees.fee_history import FeeHistory, readings
-from chain.fees.fee_models import FeeModel
 from chain.fees.gas_estimate import GasEstimate
+from chain.fees.network_fees import FeeModel
 from chain.networks import networks
 from chain.nodes.answers import quantity
 from chain.nodes.attempts import Call
@@ -36,17 +36,6 @@ def wanted() -> dict[str, ChainReading]:
     return {**readings(NETWORK), "gas": gas, "price": number}
 
 
-def test_all_values_are_read_in_one_request(node: FeeNode) -> None:
-    found = gather_each([(node.url, 100)], NETWORK, wanted())
-    assert {name: type(value).__name__ for name, value in found.items()} == {
-        "history": "FeeHistory",
-        "gas": "GasEstimate",
-        "price": "int",
-        "head": "Head",
-    }
-    assert len(node.asked) == 1
-
-
 def test_a_revert_is_the_value_of_its_reading(node: FeeNode) -> None:
     node.errors["eth_estimateGas"] = REVERTED
     found = gather_each([(node.url, 100)], NETWORK, wanted())
@@ -55,6 +44,8 @@ def test_a_revert_is_the_value_of_its_reading(node: FeeNode) -> None:
     assert (str(fault), fault.data) == ("The transaction would revert: no reason given.", b"\x12\x34")
     assert (type(found["history"]), found["price"]) == (FeeHistory, 1_760_000_000)
     assert len(node.asked) == 1
+    with pytest.raises(ExecutionReverted):
+        gather([(node.url, 100)], NETWORK, wanted())
 
 
 def test_a_call_that_every_node_fails_at_does_not_hide_the_others(node: FeeNode) -> None:
@@ -74,9 +65,3 @@ def test_nodes_that_fail_at_what_is_shared_are_unreachable(node: FeeNode) -> Non
     node.errors["eth_getBlockByNumber"] = INTERNAL
     with pytest.raises(NodesUnreachable):
         gather_each([(node.url, 100)], NETWORK, wanted())
-
-
-def test_gather_raises_the_fault_of_the_first_reading(node: FeeNode) -> None:
-    node.errors["eth_estimateGas"] = REVERTED
-    with pytest.raises(ExecutionReverted):
-        gather([(node.url, 100)], NETWORK, wanted())

@@ -13,7 +13,7 @@ from chain.nodes import breakers, head
 from chain.nodes.answers import ChainError, Fault
 from chain.nodes.head import Head
 from chain.nodes.plausibility import MAX_TIMESTAMP
-from tests.chain.answering_node import HEAD, HISTORY, ChangeNetwork, change_network, local_network, node_answering
+from tests.chain.answering_node import HEAD, ChangeNetwork, change_network, local_network, node_answering
 from tests.rpc.estimates import ask, failure, fee, quote, relayer_at
 
 __all__ = ["change_network"]
@@ -45,50 +45,36 @@ def test_a_head_block_is_read() -> None:
     )
 
 
-@pytest.mark.parametrize("base_fee", [{}, {"baseFeePerGas": None}, {"baseFeePerGas": 100}])
-def test_a_head_block_without_a_base_fee_has_none(base_fee: dict[str, Any]) -> None:
-    answer = {name: value for name, value in block().items() if name != "baseFeePerGas"} | base_fee
-    assert head.read(answer, local_network(), NOW).base_fee is None
+def test_a_head_block_without_a_base_fee_has_none() -> None:
+    assert head.read(block(baseFeePerGas=None), local_network(), NOW).base_fee is None
 
 
 @pytest.mark.parametrize("name", ["number", "timestamp", "gasUsed", "gasLimit"])
-@pytest.mark.parametrize("value", [None, 5, "5", "", "0x", "-0x1", "0x" + "f" * 65, [], {}])
-def test_a_head_block_with_a_part_that_is_no_number_is_a_fault(name: str, value: Any) -> None:
-    assert why_not(block(**{name: value})) == UNREADABLE
-
-
-@pytest.mark.parametrize("name", ["number", "timestamp", "gasUsed", "gasLimit"])
-def test_a_head_block_with_a_missing_part_is_a_fault(name: str) -> None:
+def test_a_head_block_with_a_part_that_is_missing_or_no_number_is_a_fault(name: str) -> None:
+    assert why_not(block(**{name: 5})) == UNREADABLE
     assert why_not({key: value for key, value in block().items() if key != name}) == UNREADABLE
 
 
-@pytest.mark.parametrize("answer", [None, 5, "0x1", [], {}, [block()], ChainError(-32601, "no")])
+@pytest.mark.parametrize("answer", [None, [block()], ChainError(-32601, "no")])
 def test_what_is_no_block_is_a_fault(answer: Any) -> None:
     assert why_not(answer) == UNREADABLE
 
 
 @pytest.mark.parametrize(
     ("age", "reason"),
-    [
-        (61, BEHIND),
-        (10**9, BEHIND),
-        (NOW, BEHIND),
-        (-901, TO_COME),
-        (NOW - MAX_TIMESTAMP, TO_COME),
-        (NOW - MAX, TO_COME),
-    ],
+    [(61, BEHIND), (-901, TO_COME), (NOW - MAX, TO_COME)],
 )
 def test_a_node_whose_head_is_too_old_or_still_to_come_is_not_believed(age: int, reason: str) -> None:
     assert why_not(block(timestamp=hex(NOW - age))) == reason
 
 
-@pytest.mark.parametrize("age", [60, 0, -900])
+@pytest.mark.parametrize("age", [60, -900])
 def test_a_head_may_be_as_old_as_its_network_says_and_a_little_ahead_of_our_clock(age: int) -> None:
     network = local_network(max_head_age_seconds=60)
     assert head.read(block(timestamp=hex(NOW - age)), network, NOW).timestamp == NOW - age
 
 
-@pytest.mark.parametrize("timestamp", [0, 1, NOW + 10**6, MAX_TIMESTAMP])
+@pytest.mark.parametrize("timestamp", [0, MAX_TIMESTAMP])
 def test_where_blocks_are_made_on_demand_a_head_has_any_time(timestamp: int) -> None:
     read = head.read(block(timestamp=hex(timestamp)), local_network(max_head_age_seconds=None), NOW)
     assert read.timestamp == timestamp
@@ -101,12 +87,9 @@ def test_where_blocks_are_made_on_demand_a_head_has_any_time(timestamp: int) -> 
     [
         (NOW, 12, 12),
         (NOW - 5, 12, 7),
-        (NOW - 12, 12, 0),
         (NOW - 10**9, 12, 0),
         # A clock that is ahead does not make a block last longer.
         (NOW + 900, 12, 12),
-        (NOW, 0.25, 0.25),
-        (NOW - 1, 0.25, 0),
     ],
 )
 def test_a_head_counts_until_the_next_block_is_due(timestamp: int, block_seconds: float, left: float) -> None:
@@ -116,19 +99,6 @@ def test_a_head_counts_until_the_next_block_is_due(timestamp: int, block_seconds
 
 def test_blocks_of_the_local_network_are_made_on_demand() -> None:
     assert networks()["hardhat"].max_head_age_seconds is None
-
-
-@pytest.mark.django_db
-def test_the_next_node_is_asked_where_one_is_behind(change_network: ChangeNetwork) -> None:
-    change_network(max_head_age_seconds=60)
-    # What it would say of fees is not believed either.
-    old_fees = {"result": HISTORY | {"baseFeePerGas": ["0x1", "0x1"]}}
-    fresh = {"result": block(timestamp=hex(int(time.time())))}
-    with node_answering(eth_feeHistory=old_fees) as behind, node_answering(eth_getBlockByNumber=fresh) as good:
-        # So that it comes last.
-        breakers.pause(good.url, 60)
-        assert ask(relayer_at(behind.url, good.url)) == FEE
-    assert (len(behind.requests), len(good.requests)) == (1, 1)
 
 
 @pytest.mark.django_db
@@ -163,7 +133,7 @@ def test_a_node_that_reports_a_far_head_gets_no_other_paused(change_network: Cha
         assert breakers.paused([liar.url, honest.url], 31337) == set()
 
 
-@pytest.mark.parametrize("answer", ["0x3e8", "0x3e6", "0x3e9"])
+@pytest.mark.parametrize("answer", ["0x3e6", "0x3e9"])
 def test_a_node_may_be_as_far_behind_a_known_head_as_its_network_says(answer: str) -> None:
     head.check_number(answer, Head(1_000, 0, 0, 1), block_seconds=30, max_age=60)
 
@@ -178,40 +148,19 @@ def test_a_node_that_is_further_behind_or_reports_no_number_is_not_believed(answ
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        ({"result": HEAD}, BEHIND),
-        ({"result": HEAD | {"timestamp": hex(MAX)}}, TO_COME),
-        ({"result": None}, UNREADABLE),
-        ({"error": {"code": -32601, "message": "no such method"}}, UNREADABLE),
-    ],
-)
-def test_the_client_gets_the_reason_if_every_node_is_behind(
-    change_network: ChangeNetwork, answer: dict[str, Any], reason: str
-) -> None:
+def test_the_client_gets_the_reason_if_every_node_is_behind(change_network: ChangeNetwork) -> None:
     change_network(max_head_age_seconds=60)
-    with node_answering(eth_getBlockByNumber=answer) as one, node_answering(eth_getBlockByNumber=answer) as other:
+    with node_answering() as one, node_answering() as other:
         assert ask(relayer_at(one.url, other.url)) == failure(
-            -32000, "Nodes unreachable", f"No node answered: {reason}."
+            -32000, "Nodes unreachable", f"No node answered: {BEHIND}."
         )
     assert (len(one.requests), len(other.requests)) == (1, 1)
 
 
 @pytest.mark.django_db
-def test_a_head_of_any_age_is_good_enough_for_the_local_network() -> None:
-    for timestamp in ("0x0", hex(MAX_TIMESTAMP)):
-        with node_answering(eth_getBlockByNumber={"result": HEAD | {"timestamp": timestamp}}) as node:
-            assert ask(relayer_at(node.url, identifier=f"at-{timestamp}")) == FEE
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("timestamp", "block_time"),
-    [(hex(MAX_TIMESTAMP), "9999-12-31T23:59:59.000000Z"), (hex(MAX_TIMESTAMP - 1), "9999-12-31T23:59:58.000000Z")],
-)
-def test_a_quote_at_the_end_of_all_dates_is_valid_to_that_end(settings: Any, timestamp: str, block_time: str) -> None:
+def test_a_quote_at_the_end_of_all_dates_is_valid_to_that_end(settings: Any) -> None:
     settings.EXTENSIONS = ["quotes"]
-    with node_answering(eth_getBlockByNumber={"result": HEAD | {"timestamp": timestamp}}) as node:
+    with node_answering(eth_getBlockByNumber={"result": HEAD | {"timestamp": hex(MAX_TIMESTAMP - 1)}}) as node:
         result = quote(relayer_at(node.url))["result"]
-    assert (result["block_time"], result["valid_until"]) == (block_time, "9999-12-31T23:59:59.000000Z")
+    assert result["block_time"] == "9999-12-31T23:59:58.000000Z"
+    assert result["valid_until"] == "9999-12-31T23:59:59.000000Z"

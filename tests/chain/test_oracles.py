@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from tests.chain import rollup_fees
 from tests.chain.hardhat import GAS_PRICE_ORACLE, SCROLL_ORACLE, Chain
-from tests.chain.independent import Transaction
 from tests.chain.oracle_vectors import CALL, EMPTY, NOISE, SAFE_CALL
-from tests.rpc.factories import KEYS
 
 # l1BaseFee, blobBaseFee, baseFeeScalar and blobBaseFeeScalar.
 Prices = tuple[int, int, int, int]
@@ -192,23 +190,3 @@ DATA = st.lists(WORDS | st.binary(max_size=40), max_size=24).map(b"".join)
 def test_the_contract_and_the_formula_agree_on_any_bytes(chain: Chain, data: bytes, repeats: int) -> None:
     op_stack(chain, MAINNET)
     assert l1_fee(chain, data * repeats) == rollup_fees.op_stack_l1_fee(data * repeats, *MAINNET)
-
-
-@given(
-    nonce=st.integers(0, 2**24 - 1),
-    gas=st.integers(21_000, 2**24),
-    prices=st.tuples(st.integers(0, 10**11), st.integers(0, 10**11)).map(sorted),
-    value=st.integers(0, 10**20),
-    data=DATA,
-    kind=st.sampled_from([0, 2]),
-)
-def test_a_transaction_with_placeholders_costs_about_what_nodes_charge(
-    nonce: int, gas: int, prices: list[int], value: int, data: bytes, kind: int
-) -> None:
-    to = bytes.fromhex("3e6f4f7866654c18f536170780344aa8772950b6")
-    made = Transaction(
-        type=kind, chain_id=10, nonce=nonce, gas=gas, tip=prices[0], gas_price=prices[1], to=to, value=value, data=data
-    )
-    asked = rollup_fees.fastlz_length(made.unsigned()) + rollup_fees.SIGNATURE_BYTES
-    # A signature ends the bytes in which FastLZ finds no match, and so what stands before it may be shorter.
-    assert -4 <= asked - rollup_fees.fastlz_length(made.signed(KEYS[0])) <= 14

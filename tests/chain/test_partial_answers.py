@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,8 +11,10 @@ from eth_utils.crypto import keccak
 
 from chain.networks import BaseFeeRule, NetworkKind
 from tests.chain.answering_node import ANSWERS, HEAD, HISTORY, local_network
-from tests.chain.hostile import TRANSACTIONS, HostileNode, hostile_node
+from tests.chain.test_hostile_nodes import TRANSACTIONS, HostileNode, node
 from tests.rpc.factories import FEED, TOKEN, chainlink_native_source, fee_token, fixed_source
+
+__all__ = ["node"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_engine]
 
@@ -37,13 +38,6 @@ OPTIONAL = {("arbitrum", "eth_call")}
 
 def selector(signature: str) -> str:
     return f"0x{keccak(text=signature)[:4].hex()}"
-
-
-@pytest.fixture
-def node(settings: Any) -> Iterator[HostileNode]:
-    settings.EXTENSIONS = ["quotes"]
-    with hostile_node() as node:
-        yield node
 
 
 def has_fee(node: HostileNode, policies: dict[str, Any] | None = None, token: str = "ETH") -> bool:

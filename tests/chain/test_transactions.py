@@ -87,30 +87,17 @@ def why_not(encoded: bytes) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_signed_transaction_is_read_with_its_sender(kind: int) -> None:
-    assert decode(text(signed(kind))) == expected(kind)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_unsigned_transaction_has_no_sender(kind: int) -> None:
+def test_a_transaction_is_read_with_its_sender_if_it_is_signed(kind: int) -> None:
+    assert decode(text(signed(kind))) == decode("0x" + signed(kind).hex().upper()) == expected(kind)
     assert decode(text(unsigned(kind))) == replace(expected(kind), sender=None)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_unsigned_encoding_is_what_is_signed(kind: int) -> None:
+    # What is signed is the unsigned encoding.
     to_sign = serializable_unsigned_transaction_from_dict(fields(kind)).hash()
     assert keccak(decode(text(signed(kind))).unsigned) == to_sign
-    assert keccak(decode(text(unsigned(kind))).unsigned) == to_sign
+    assert decode(text(signed(kind))).blob_gas == (2 * 131_072 if kind == 3 else 0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_hexadecimal_digits_are_read_in_any_case(kind: int) -> None:
-    assert decode("0x" + signed(kind).hex().upper()) == expected(kind)
-
-
-@pytest.mark.parametrize("kind", [0, 1, 2])
-def test_a_transaction_without_a_receiver_creates_a_contract(kind: int) -> None:
-    read = decode(text(signed(kind, to="", data="0x6000")))
+def test_a_transaction_without_a_receiver_creates_a_contract() -> None:
+    read = decode(text(signed(2, to="", data="0x6000")))
     assert (read.to, read.data, read.sender) == (None, b"\x60\x00", SENDER)
     assert "to" not in read.call(SENDER)
 
@@ -136,10 +123,6 @@ def test_blobs_beside_a_transaction_change_nothing() -> None:
     assert decode(text(encode(3, [body[:11], [], [], []]))) == replace(expected(3), sender=None)
 
 
-def test_the_gas_of_blobs_is_counted_by_their_hashes() -> None:
-    assert [decode(text(signed(kind))).blob_gas for kind in KINDS] == [0, 0, 0, 2 * 131_072, 0]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_estimates_omit_prices_nonce_and_the_limit_of_an_unsigned_transaction(kind: int) -> None:
     own: dict[int, dict[str, Any]] = {
@@ -157,9 +140,7 @@ def test_estimates_omit_prices_nonce_and_the_limit_of_an_unsigned_transaction(ki
     ("kind", "prices", "expected"),
     [
         (0, {"gasPrice": 0}, Prices(gas_price=0)),
-        (1, {"gasPrice": 0}, Prices(gas_price=0)),
         (2, {"maxFeePerGas": 0, "maxPriorityFeePerGas": 0}, Prices(max_fee=0, max_priority_fee=0)),
-        (2, {"maxFeePerGas": 9, "maxPriorityFeePerGas": 0}, Prices(max_fee=9, max_priority_fee=0)),
         (
             3,
             {"maxFeePerGas": 9, "maxPriorityFeePerGas": 9, "maxFeePerBlobGas": 0},
@@ -175,38 +156,22 @@ def test_a_price_of_zero_is_one_if_it_is_signed_and_else_not_set(
     assert decode(text(unsigned(kind, **prices))).prices == Prices(**not_set)
 
 
-@pytest.mark.parametrize("kind", [2, 3, 4])
-def test_a_tip_above_the_maximum_is_refused(kind: int) -> None:
+def test_a_tip_above_the_maximum_is_refused() -> None:
+    fault = "its maxPriorityFeePerGas is above its maxFeePerGas"
     for make in (signed, unsigned):
-        encoded = make(kind, maxFeePerGas=10, maxPriorityFeePerGas=11)
-        assert why_not(encoded) == "its maxPriorityFeePerGas is above its maxFeePerGas"
-        assert decode(text(make(kind, maxFeePerGas=10, maxPriorityFeePerGas=10))).prices.max_fee == 10
+        assert why_not(make(2, maxFeePerGas=10, maxPriorityFeePerGas=11)) == fault
+        assert decode(text(make(2, maxFeePerGas=10, maxPriorityFeePerGas=10))).prices.max_fee == 10
     # Zero is no maximum in what is not signed.
-    assert decode(text(unsigned(kind, maxFeePerGas=0, maxPriorityFeePerGas=1))).prices.max_priority_fee == 1
-    assert why_not(signed(kind, maxFeePerGas=0, maxPriorityFeePerGas=1)) == (
-        "its maxPriorityFeePerGas is above its maxFeePerGas"
-    )
+    assert decode(text(unsigned(2, maxFeePerGas=0, maxPriorityFeePerGas=1))).prices.max_priority_fee == 1
+    assert why_not(signed(2, maxFeePerGas=0, maxPriorityFeePerGas=1)) == fault
 
 
 @pytest.mark.parametrize(
     ("sent", "reason"),
     [
-        ("", "it must start with 0x"),
-        ("02e4", "it must start with 0x"),
-        ("0X02e4", "it must start with 0x"),
-        (" 0x02e4", "it must start with 0x"),
-        ("0x", NOT_DIGITS),
-        ("0x0", NOT_DIGITS),
-        ("0x02e", NOT_DIGITS),
-        ("0x02 e4", NOT_DIGITS),
-        ("0x02e4\n", NOT_DIGITS),
-        ("0x0x02", NOT_DIGITS),
-        ("0xzz", NOT_DIGITS),
-        ("0x\u0660\u0662", NOT_DIGITS),
-        ("0x\uff10\uff12", NOT_DIGITS),
-        ("0x\u00b2\u00b2", NOT_DIGITS),
-        ("0x+1", NOT_DIGITS),
-        ("0x_1", NOT_DIGITS),
+        *((sent, "it must start with 0x") for sent in ("", "02e4", "0X02e4", " 0x02e4")),
+        *((sent, NOT_DIGITS) for sent in ("0x", "0x02e", "0x02 e4", "0x02e4\n", "0x0x02", "0xzz", "0x+1", "0x_1")),
+        *((sent, NOT_DIGITS) for sent in ("0x\u0660\u0662", "0x\uff10\uff12", "0x\u00b2\u00b2")),
     ],
 )
 def test_what_is_not_written_in_hexadecimal_is_no_transaction(sent: str, reason: str) -> None:
@@ -215,7 +180,7 @@ def test_what_is_not_written_in_hexadecimal_is_no_transaction(sent: str, reason:
     assert str(refused.value) == reason
 
 
-@pytest.mark.parametrize("first", [0x00, 0x05, 0x7E, 0x7F, 0x80, 0xBF])
+@pytest.mark.parametrize("first", [0x00, 0x05, 0xBF])
 def test_another_type_is_refused(first: int) -> None:
     assert why_not(bytes([first]) + signed(2)[1:]) == "its type must be between 0 and 4"
 
@@ -223,14 +188,9 @@ def test_another_type_is_refused(first: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_transaction_with_more_or_fewer_fields_is_refused(kind: int) -> None:
     items = items_of(signed(kind))
-    right = {FIELDS[kind], FIELDS[kind] + 3}
-    for count in set(range(len(items))) - right:
+    for count in (1, FIELDS[kind] - 1, FIELDS[kind] + 1, FIELDS[kind] + 2):
         assert why_not(encode(kind, items[:count])) == NOT_ENCODED
     assert why_not(encode(kind, [*items, b""])) == NOT_ENCODED
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_bytes_that_are_missing_or_left_over_are_refused(kind: int) -> None:
     encoded = signed(kind)
     assert why_not(encoded + b"\x00") == NOT_ENCODED
     assert why_not(encoded[:-1]) == NOT_ENCODED
@@ -253,27 +213,17 @@ def test_lists_in_lists_are_refused_however_deep(depth: int) -> None:
     assert why_not(nested_lists(depth)) == (NOT_ENCODED if depth < 10_000 else "it has more than 10000 parts")
 
 
-def test_a_typed_payload_that_is_no_list_is_refused() -> None:
-    assert why_not(b"\x02" + rlp.encode(b"feed")) == NOT_ENCODED
-    assert why_not(b"\x02") == NOT_ENCODED
-
-
 @pytest.mark.parametrize(
     ("kind", "position", "value"),
     [
         (0, 0, b"\x00\x07"),  # not the shortest way to write 7
-        (0, 3, b"\x01" * 19),
         (0, 3, b"\x01" * 21),
-        (0, 4, []),
-        (2, 0, [b"\x01"]),
         (2, 6, []),
         (2, 7, [b"a list"]),
         (2, 8, b"no list"),
-        (2, 8, [[b"\x01" * 20]]),
         (2, 8, [[b"\x01" * 20, [b"\x01" * 33]]]),
         (3, 10, [b"\x01" * 31]),
         (2, 8, [[b"\x01" * 20, [[b"\x01"] * 32]]]),
-        (4, 9, [[b"\x01"]]),
         (4, 9, [[[], b"\x01" * 20, b"", b"", b"\x01", b"\x01"]]),
     ],
 )
@@ -287,13 +237,10 @@ def test_a_field_of_another_shape_is_refused(kind: int, position: int, value: An
     ("kind", "position", "largest", "reason"),
     [
         # EIP-2681: the last number that fits is no nonce.
-        (0, 0, 2**64 - 2, "its nonce is too large"),
         (2, 1, 2**64 - 2, "its nonce is too large"),
-        (0, 2, 2**64 - 1, "its gas is too large"),
         (0, 4, 2**256 - 1, "its value is too large"),
         (2, 0, 2**256 - 1, "its chainId is too large"),
         (2, 4, 2**64 - 1, "its gas is too large"),
-        (2, 6, 2**256 - 1, "its value is too large"),
     ],
 )
 def test_a_number_that_no_chain_has_is_refused(kind: int, position: int, largest: int, reason: str) -> None:
@@ -324,48 +271,34 @@ def test_the_higher_of_the_two_signatures_is_refused(kind: int) -> None:
     assert why_not(encode(kind, items)) == BAD_SIGNATURE
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("v", "r", "s"), [(None, 0, 1), (None, 1, 0), (None, SECPK1_N, 1), (None, 2**256 - 1, 1), (2, 1, 1), (26, 1, 1)]
-)
-def test_numbers_that_are_no_signature_are_refused(kind: int, v: int | None, r: int, s: int) -> None:
+@pytest.mark.parametrize("kind", [0, 2])
+@pytest.mark.parametrize(("r", "s"), [(0, 1), (1, 0), (SECPK1_N, 1), (2**256 - 1, 1)])
+def test_numbers_that_are_no_signature_are_refused(kind: int, r: int, s: int) -> None:
     items = items_of(signed(kind))
-    if v is not None:
-        items[-3] = number(v)
     items[-2:] = [number(r), number(s)]
     assert why_not(encode(kind, items)) == BAD_SIGNATURE
 
 
-@pytest.mark.parametrize("v", [0, 1, 26, 29, 34])
-def test_a_legacy_signature_has_a_v_of_its_own(v: int) -> None:
-    items = items_of(signed(0))
-    items[6] = number(v)
-    assert why_not(encode(0, items)) == BAD_SIGNATURE
+@pytest.mark.parametrize(("kind", "v"), [(2, 2), *((0, v) for v in (0, 1, 26, 29, 34))])
+def test_the_parity_of_a_signature_is_written_as_its_type_wants(kind: int, v: int) -> None:
+    items = items_of(signed(kind))
+    items[-3] = number(v)
+    assert why_not(encode(kind, items)) == BAD_SIGNATURE
 
 
-@pytest.mark.parametrize("kind", [3, 4])
-def test_blobs_and_authorizations_come_with_a_receiver(kind: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "position", "value", "fault"),
+    [
+        *((kind, 5, b"", "a transaction of this type must have a receiver") for kind in (3, 4)),
+        (3, 10, [], "a transaction of type 3 must have a blob"),
+        (3, 10, [b"\x02" + bytes(31)], "a blob hash must start with 01"),
+        (4, 9, [], "a transaction of type 4 must have an authorization"),
+    ],
+)
+def test_types_3_and_4_have_a_receiver_and_what_they_are_for(kind: int, position: int, value: Any, fault: str) -> None:
     items = items_of(unsigned(kind))
-    items[5] = b""
-    assert why_not(encode(kind, items)) == "a transaction of this type must have a receiver"
-
-
-def test_a_blob_transaction_has_a_blob() -> None:
-    items = items_of(unsigned(3))
-    items[10] = []
-    assert why_not(encode(3, items)) == "a transaction of type 3 must have a blob"
-
-
-def test_the_hash_of_a_blob_has_its_version() -> None:
-    items = items_of(unsigned(3))
-    items[10] = [b"\x02" + bytes(31)]
-    assert why_not(encode(3, items)) == "a blob hash must start with 01"
-
-
-def test_a_transaction_of_type_4_has_an_authorization() -> None:
-    items = items_of(unsigned(4))
-    items[9] = []
-    assert why_not(encode(4, items)) == "a transaction of type 4 must have an authorization"
+    items[position] = value
+    assert why_not(encode(kind, items)) == fault
 
 
 KEYS = st.integers(1, SECPK1_N - 1).map(lambda key: f"0x{key:064x}")

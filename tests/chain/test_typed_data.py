@@ -101,10 +101,7 @@ def test_the_example_of_the_eip() -> None:
     assert data.message_hash.hex() == "c52c0ee5d84264471806290a3f2c4cecfc5490626bf912d01f240d7a274b371e"
     assert data.domain_separator.hex() == "f2cee375fa42b42143804025fc449deafd50cc031ca257e0b194a650a912090f"
     assert (data.digest.hex(), data.chain_id) == (DIGEST, 1)
-
-
-def test_the_signature_of_the_eip() -> None:
-    signed = Account.unsafe_sign_hash(parse(**MAIL).digest, keccak(text="cow"))
+    signed = Account.unsafe_sign_hash(data.digest, keccak(text="cow"))
     assert (signed.v, f"{signed.r:064x}", f"{signed.s:064x}") == (
         28,
         "4355c47d63924e8a72e509b65029052eb6c299d53a04e167c5775fd466751c9d",
@@ -134,26 +131,16 @@ def test_it_is_returned_with_canonical_values_under_the_names_of_the_eip() -> No
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        ("string", ""),
         ("string", "Grüße \0 👋"),
         ("bytes", "0x"),
-        ("bytes", "0x" + "ab" * 100),
         ("bytes1", "0xff"),
-        ("bytes31", "0x" + "cd" * 31),
         ("bytes32", "0x" + "ef" * 32),
-        ("bool", True),
         ("bool", False),
         ("address", BOB),
-        ("address", BOB.lower()),
-        ("uint8", 255),
         ("uint256", 2**256 - 1),
         ("int8", -128),
-        ("int8", 127),
         ("int256", -(2**255)),
         ("uint8[]", []),
-        ("uint8[]", [1, 2, 3]),
-        ("uint8[3]", [1, 2, 3]),
-        ("string[2][]", [["a", "b"], ["c", "d"]]),
         ("bytes[][2]", [["0x01"], []]),
         ("address[][][]", [[[BOB], []], []]),
     ],
@@ -223,42 +210,25 @@ ADDRESS = "an EVM address is required: 0x and 40 hexadecimal digits"
 @pytest.mark.parametrize(
     ("kind", "value", "fault"),
     [
-        ("uint8", 256, INTEGER.format("uint8")),
-        ("uint8", -1, INTEGER.format("uint8")),
-        ("uint256", 2**256, INTEGER.format("uint256")),
-        ("uint256", "1" * 79, INTEGER.format("uint256")),
-        ("int8", 128, INTEGER.format("int8")),
-        ("int8", -129, INTEGER.format("int8")),
-        ("uint256", True, INTEGER.format("uint256")),
-        ("uint256", 1.0, INTEGER.format("uint256")),
-        ("uint256", "1e3", INTEGER.format("uint256")),
-        ("uint256", "", INTEGER.format("uint256")),
-        ("uint256", "0x", INTEGER.format("uint256")),
-        ("uint256", " 1", INTEGER.format("uint256")),
-        ("uint256", "1_0", INTEGER.format("uint256")),
-        ("uint256", "٣", INTEGER.format("uint256")),
-        ("uint256", "01", INTEGER.format("uint256")),
-        ("uint256", None, INTEGER.format("uint256")),
+        *(("uint8", value, INTEGER.format("uint8")) for value in (256, -1)),
+        *(("int8", value, INTEGER.format("int8")) for value in (128, -129)),
+        *(
+            ("uint256", value, INTEGER.format("uint256"))
+            for value in (2**256, "1" * 79, True, 1.0, "1e3", "", "0x", " 1", "1_0", "٣", "01", None)
+        ),
         ("bool", 1, "true or false is required"),
-        ("bool", "true", "true or false is required"),
         ("string", 1, "a string is required"),
-        ("string", None, "a string is required"),
         ("bytes", "ab", HEX.format("bytes are")),
-        ("bytes", "0xabc", HEX.format("bytes are")),
         ("bytes", [1, 2], HEX.format("bytes are")),
         ("bytes1", "0x", HEX.format("1 byte is")),
         ("bytes4", "0x" + "00" * 5, HEX.format("4 bytes are")),
-        ("bytes32", "0x" + "00" * 31, HEX.format("32 bytes are")),
         ("address", "0x" + "00" * 32, ADDRESS),
-        ("address", 0, ADDRESS),
         ("address", BOB[2:], ADDRESS),
         ("address", BOB.replace("bB", "Bb", 1), "invalid checksum: a character of this address is mistyped"),
         ("uint8[]", 1, "a list is required"),
-        ("uint8[]", {"0": 1}, "a list is required"),
         ("uint8[2]", [1], "a list of 2 values is required"),
         ("uint8[2]", [1, 2, 3], "a list of 2 values is required"),
         ("Data", None, "an object is required"),
-        ("Data[]", None, "a list is required"),
     ],
 )
 def test_a_value_that_does_not_fit_its_type_is_refused(kind: str, value: Any, fault: str) -> None:
@@ -273,20 +243,17 @@ def test_a_fault_in_a_list_has_its_index() -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "uint", "int", "uint7", "uint264", "uint0", "uint08", "bytes0", "bytes33", "fixed128x18", "ufixed", "byte",
-        "uint8[", "uint8]", "uint8[0]", "uint8[-1]", "uint8[ ]", "uint8[2", "[]", "", " uint8", "uint8 ", "Data()",
-        "uint8[][999999]", "Dätä", "uint8" + "[]" * 25, "x" * 65, None, 8, ["uint8"],
+        *("uint", "uint264", "uint08", "bytes33", "fixed128x18", "byte", "uint8[", "uint8[0]", "uint8[-1]", "[]"),
+        *("uint8 ", "Data()", "uint8[][999999]", "Dätä", "uint8" + "[]" * 25, "x" * 65, None, ["uint8"]),
     ],
-)  # fmt: skip
+)
 def test_a_type_that_is_none_is_refused(kind: Any) -> None:
     ((path, text),) = faults(of_one_field(kind, 1))
     assert path == "types.Data[0].type"
     assert text in {"is not a valid type", "is neither a built-in type nor one of the types"}
 
 
-@pytest.mark.parametrize(
-    "name", ["uint256", "uint", "bytes", "bytes33", "address", "bool", "string", "Per son", "Person[]", "", "P" * 65]
-)
+@pytest.mark.parametrize("name", ["uint", "bytes33", "address", "bool", "string", "Per son", "", "P" * 65])
 def test_a_struct_cannot_have_the_name_of_a_type_or_any_text(name: str) -> None:
     data = of_one_field("uint8", 1, **{name: [{"name": "a", "type": "uint8"}]})
     assert faults(data) == [(f"types.{name}", "is not a valid name of a struct")]
@@ -300,22 +267,17 @@ def test_a_struct_cannot_have_the_name_of_a_type_or_any_text(name: str) -> None:
         ({"message__cc": "Eve"}, [("message.cc", "unknown field")]),
         ({"message__to__name": 1, "message__from__age": 2},
          [("message.from.age", "unknown field"), ("message.to.name", "a string is required")]),
-        ({"message": []}, [("message", "an object is required")]),
         ({"domain": "mail"}, [("domain", "an object is required")]),
         ({"types": []}, [("types", "an object is required")]),
         ({"domain__chainId": None}, [("domain.chainId", "this field is required")]),
-        ({"domain__salt": "0x" + "00" * 32}, [("domain.salt", "unknown field")]),
-        ({"domain__chainId": "one"}, [("domain.chainId", INTEGER.format("uint256"))]),
         ({"domain": {}, "types__EIP712Domain": None},
          [("domain",
            "at least one of these fields is required: name, version, chainId, verifyingContract, salt")]),
         ({"domain": {"name": "a", "owner": "b"}, "types__EIP712Domain": None}, [("domain.owner", "unknown field")]),
-        ({"primary_type": "Letter"}, [("primary_type", "must be one of the types, other than EIP712Domain")]),
         ({"primary_type": DOMAIN}, [("primary_type", "must be one of the types, other than EIP712Domain")]),
         ({"primary_type": None, "types__Letter": []},
          [("primary_type", "this field is required: the types do not determine it")]),
         ({"types__Person": {"name": "string"}}, [("types.Person", "a list of fields is required")]),
-        ({"types__Person": ["name"]}, [("types.Person[0]", "an object with name and type is required")]),
         ({"types__Person": [{"name": "a", "type": "uint8", "value": 1}]},
          [("types.Person[0]", "an object with name and type is required")]),
         ({"types__Person": [{"name": "a", "type": "uint8"}, {"name": "a", "type": "uint8"}]},
@@ -357,7 +319,7 @@ def test_not_more_than_fifty_faults_are_returned() -> None:
     assert len(faults(of_one_field("uint8[]", ["x"] * 1_000))) == 50
 
 
-@given(VALUES["string"])
-def test_a_message_has_the_digest_of_eth_account(message: str) -> None:
-    signed = Account.sign_message(encode_defunct(text=message), KEY)
+@given(st.binary(max_size=70))
+def test_a_message_has_the_digest_of_eth_account(message: bytes) -> None:
+    signed = Account.sign_message(encode_defunct(message), KEY)
     assert message_digest(message) == signed.message_hash

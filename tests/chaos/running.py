@@ -162,8 +162,8 @@ class Run:
         except TimeoutError as error:
             self.violations.append(f"4: stuck: {error}")
             self.violations += self.oracle.lost_or_open()
-        if self.case.must_be_reached and not self.kills:
-            self.violations.append(f"{self.case.kills[0]} was not reached")
+        if self.case.must_be_reached and self.kills < len(self.case.kills):
+            self.violations.append(f"{self.case.kills[self.kills]} was not reached")
         return {"violations": self.violations, "kills": self.kills, "seconds": time.monotonic() - started}
 
     def _send(self) -> None:

@@ -11,14 +11,13 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
-import yaml
 
 from relayer_client import AsyncClient, AsyncPages, AsyncRelayer, Client, Relayer
 from relayer_client.encoding import decode
 from relayer_client.fees import FeeEstimate, FeeQuote
 from relayer_client.results import Transaction
 from tests.client.examples import TRANSACTION
-from tests.servers import PROJECT
+from tests.documents import EXTENSIONS, read_document
 
 Schema = dict[str, Any]
 # Parameters that iterating over pages sets.
@@ -32,15 +31,8 @@ PLAIN = {NoneType, bool, Any}
 
 
 @cache
-def document() -> Schema:
-    with (PROJECT / "openapi-extensions.yaml").open() as file:
-        found: Schema = yaml.load(file, Loader=yaml.CSafeLoader)
-    return found
-
-
-@cache
 def operations() -> dict[str, Schema]:
-    paths = document()["paths"].values()
+    paths = read_document(EXTENSIONS)["paths"].values()
     return {one["operationId"]: one for path in paths for name, one in path.items() if name != "parameters"}
 
 
@@ -56,14 +48,13 @@ def methods(*classes: type) -> dict[str, list[Any]]:
 
 METHODS = methods(AsyncClient, AsyncRelayer)
 CASES = [(name, method) for name, found in sorted(METHODS.items()) for method in found]
-IDS = [method.__name__ for _, method in CASES]
 
 
 def resolve(schema: Schema) -> Schema:
     """Return a schema without references, and of alternatives the one that is not null."""
     while True:
         if "$ref" in schema:
-            schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+            schema = read_document(EXTENSIONS)["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
         elif alternatives := schema.get("oneOf") or schema.get("anyOf"):
             kept = [each for each in alternatives if not is_null(each)]
             if len(kept) > 1:
@@ -76,7 +67,11 @@ def resolve(schema: Schema) -> Schema:
 
 
 def is_null(schema: Schema) -> bool:
-    schema = schema if "$ref" not in schema else document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    schema = (
+        schema
+        if "$ref" not in schema
+        else read_document(EXTENSIONS)["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    )
     return schema.get("type") == "null" or schema.get("enum") == [None]
 
 
@@ -154,54 +149,51 @@ def test_both_forms_of_the_client_have_the_same_methods() -> None:
     }
 
 
-@pytest.mark.parametrize(("operation_id", "method"), CASES, ids=IDS)
-def test_a_method_has_the_parameters_of_its_operation(operation_id: str, method: Any) -> None:
-    declared = operations()[operation_id].get("parameters", [])
-    signature = inspect.signature(method).parameters
-    wanted = {one["name"] for one in declared if one["in"] == "query"} - OF_PAGES - {"dry_run"}
-    keywords = {name for name, one in signature.items() if one.kind is one.KEYWORD_ONLY}
-    assert wanted <= keywords
-    assert ("idempotency_key" in keywords) == (
-        KEY in {one["name"] for one in declared} and method.__name__ != "dry_run"
-    )
+def test_a_method_has_the_parameters_of_its_operation() -> None:
+    for operation_id, method in CASES:
+        declared = operations()[operation_id].get("parameters", [])
+        signature = inspect.signature(method).parameters
+        wanted = {one["name"] for one in declared if one["in"] == "query"} - OF_PAGES - {"dry_run"}
+        keywords = {name for name, one in signature.items() if one.kind is one.KEYWORD_ONLY}
+        assert wanted <= keywords, method
+        has_key = KEY in {one["name"] for one in declared} and method.__name__ != "dry_run"
+        assert (method, "idempotency_key" in keywords) == (method, has_key)
 
 
-@pytest.mark.parametrize(("operation_id", "method"), CASES, ids=IDS)
-def test_a_method_accepts_the_fields_of_the_body(operation_id: str, method: Any) -> None:
-    body = operations()[operation_id].get("requestBody")
-    signature = inspect.signature(method).parameters
-    if not body:
-        assert "fields" not in signature
-        return
-    schema = resolve(body["content"]["application/json"]["schema"])
-    schemas = [resolve(each) for each in schema.get("oneOf", [schema])]
-    wanted = {name for each in schemas for name in each["properties"]}
-    if "fields" not in signature:
-        assert wanted <= {*signature, "jsonrpc", "id"}
-        return
-    (fields,) = get_args(get_type_hints(method)["fields"])
-    required = {name for each in schemas for name in each.get("required", ())}
-    assert set(get_type_hints(fields)) == wanted
-    assert required - DEFAULTS == set(fields.__required_keys__)
+def test_a_method_accepts_the_fields_of_the_body() -> None:
+    for operation_id, method in CASES:
+        body = operations()[operation_id].get("requestBody")
+        signature = inspect.signature(method).parameters
+        if not body:
+            assert "fields" not in signature, method
+            continue
+        schema = resolve(body["content"]["application/json"]["schema"])
+        schemas = [resolve(each) for each in schema.get("oneOf", [schema])]
+        wanted = {name for each in schemas for name in each["properties"]}
+        if "fields" not in signature:
+            # The message of a signature is one parameter, text or bytes.
+            assert wanted <= {*signature, "jsonrpc", "id", "message_hex"}, method
+            continue
+        (fields,) = get_args(get_type_hints(method)["fields"])
+        required = {name for each in schemas for name in each.get("required", ())}
+        assert (method, set(get_type_hints(fields))) == (method, wanted)
+        assert (method, required - DEFAULTS) == (method, set(fields.__required_keys__))
 
 
-@pytest.mark.parametrize(("operation_id", "method"), CASES, ids=IDS)
-def test_a_method_returns_what_the_document_says(operation_id: str, method: Any) -> None:
-    kind = get_type_hints(method)["return"]
-    schemas = results(operation_id)
-    if get_origin(kind) is AsyncPages:
-        (kind,) = get_args(kind)
-        schemas = [each["items"] for each in schemas]
-    if kind in PLAIN:
-        return
-    assert [] in [differences(kind, schema, kind.__name__) for schema in schemas], [
-        differences(kind, schema, kind.__name__) for schema in schemas
-    ]
+def test_a_method_returns_what_the_document_says() -> None:
+    for operation_id, method in CASES:
+        kind, schemas = get_type_hints(method)["return"], results(operation_id)
+        if get_origin(kind) is AsyncPages:
+            (kind,) = get_args(kind)
+            schemas = [each["items"] for each in schemas]
+        if kind not in PLAIN:
+            found = [differences(kind, schema, kind.__name__) for schema in schemas]
+            assert [] in found, (method, found)
 
 
 @pytest.mark.parametrize(("kind", "name"), [(FeeEstimate, "FeeEstimateResult"), (FeeQuote, "FeeQuoteResult")])
 def test_fees_are_what_the_document_says(kind: Any, name: str) -> None:
-    assert differences(kind, document()["components"]["schemas"][name], name) == []
+    assert differences(kind, read_document(EXTENSIONS)["components"]["schemas"][name], name) == []
 
 
 def test_a_difference_is_found() -> None:
@@ -215,14 +207,13 @@ def test_a_difference_is_found() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "is_omitted"),
-    [({"data_size": 1_025}, True), ({"data_size": 0}, False), ({"data": "0x01", "data_size": 1}, False)],
-)
-def test_data_that_a_list_omits_is_not_taken_for_none(changes: dict[str, Any], is_omitted: bool) -> None:
-    assert decode(Transaction, TRANSACTION | changes).is_data_omitted is is_omitted
-
-
-def test_a_service_without_sizes_of_data_omits_none() -> None:
+def test_data_that_a_list_omits_is_not_taken_for_none() -> None:
     older = {name: value for name, value in TRANSACTION.items() if name != "data_size"}
-    assert decode(Transaction, older).is_data_omitted is False
+    for body, is_omitted in (
+        (TRANSACTION | {"data_size": 1_025}, True),
+        (TRANSACTION | {"data_size": 0}, False),
+        (TRANSACTION | {"data": "0x01", "data_size": 1}, False),
+        # A service without sizes of data omits none.
+        (older, False),
+    ):
+        assert decode(Transaction, body).is_data_omitted is is_omitted

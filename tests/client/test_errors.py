@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from typing import Any
 
 import pytest
 
-from relayer_client import errors
+from relayer_client import Transaction, errors
+from relayer_client.encoding import decode
+from relayer_client.outbox.models import KeyReused
+from relayer_client.webhooks import InvalidWebhook
 from relayer_service.api.error_codes import ErrorCode
+from tests.client.examples import FAILED, TRANSACTION
 from tests.client.scripted_server import Answer, calling, ok, refused
 from tests.servers import PROJECT
 
@@ -36,15 +42,10 @@ def test_every_documented_code_raises_a_kind_of_its_status() -> None:
             error = errors.api_error(status, {"error-code": code}, {}, None)
             assert (error.status, error.code) == (status, code)
             assert type(error) is errors.BY_CODE.get(code, errors.BY_STATUS[status])
-
-
-@pytest.mark.parametrize("code", errors.BY_CODE)
-def test_the_kind_of_a_code_is_one_of_its_status(code: str) -> None:
-    assert any(issubclass(errors.BY_CODE[code], errors.BY_STATUS[status]) for status in documented()[code])
-
-
-def test_an_unknown_code_raises_the_kind_of_its_status() -> None:
+    for code, kind in errors.BY_CODE.items():
+        assert any(issubclass(kind, errors.BY_STATUS[status]) for status in documented()[code])
     assert type(raised(refused(409, "a_new_code"))) is errors.Conflict
+    assert raised(refused(429, "queue_full", Retry_After="3600")).retry_after == 3600.0
 
 
 def test_a_bad_request_has_its_faults() -> None:
@@ -65,10 +66,6 @@ def test_a_bad_request_has_its_faults() -> None:
     )
 
 
-def test_the_time_to_wait_is_part_of_the_error() -> None:
-    assert raised(refused(429, "queue_full", Retry_After="3600")).retry_after == 3600.0
-
-
 def test_every_code_of_json_rpc_is_a_kind() -> None:
     table = (PROJECT / "docs/rpc.md").read_text()
     assert {f"`{code}`" for code in errors.BY_RPC_CODE} == set(re.findall(r"^\| (`-\d+`) \|", table, re.M))
@@ -79,11 +76,7 @@ def test_a_failed_json_rpc_call_raises_its_kind() -> None:
     answer = Answer(200, {"jsonrpc": "2.0", "id": "1", "error": error})
     with calling(answer) as (_server, client), pytest.raises(errors.TokenNotSupported) as found:
         client.relayer("r").fee_estimate(fee_token="X", network="evm", transaction=b"\x02")
-    assert (found.value.code, found.value.message, found.value.description) == (
-        -32001,
-        "Token not supported",
-        "Use ETH.",
-    )
+    assert [found.value.code, found.value.message, found.value.description] == [*error.values()]
 
 
 def test_a_service_that_is_not_ready_is_an_answer() -> None:
@@ -93,19 +86,41 @@ def test_a_service_that_is_not_ready_is_an_answer() -> None:
     assert (readiness.is_ready, readiness.parts, readiness.notes) == (False, body["parts"], None)
 
 
+def subclasses(kind: type[errors.RelayerClientError]) -> list[type[errors.RelayerClientError]]:
+    return [kind, *(each for child in kind.__subclasses__() for each in subclasses(child))]
+
+
+def example(kind: type[Any]) -> errors.RelayerClientError:
+    found: errors.RelayerClientError
+    if issubclass(kind, errors.ApiError):
+        fault = errors.Fault(path="to", message="wrong", code="invalid")
+        found = kind(status=400, code="invalid", message="No", faults=(fault,), request_id="5e", idempotency_key="k")
+    elif issubclass(kind, errors.RpcError):
+        found = kind(-32001, "Token not supported", "Use ETH.")
+    elif issubclass(kind, errors.WaitTimeout):
+        found = kind(TRANSACTION["id"], "mined", decode(Transaction, TRANSACTION))
+    elif issubclass(kind, errors.TransactionUnsuccessful):
+        found = kind(decode(Transaction, FAILED))
+    elif issubclass(kind, errors.RequestFailed):
+        found = kind("Lost.", "a-key")
+    else:
+        found = kind("Failed.")
+    found.add_note("A note.")
+    return found
+
+
+def test_an_error_can_be_pickled_and_copied() -> None:
+    for kind in (*subclasses(errors.RelayerClientError), InvalidWebhook, KeyReused):
+        error = example(kind)
+        pickled = [pickle.loads(pickle.dumps(error, each)) for each in range(pickle.HIGHEST_PROTOCOL + 1)]
+        for other in [*pickled, copy.copy(error), copy.deepcopy(error)]:
+            assert (type(other), str(other), other.args, vars(other)) == (kind, str(error), error.args, vars(error))
+
+
 def test_new_fields_and_values_are_accepted() -> None:
-    job = {
-        "id": "17",
-        "kind": "a_new_kind",
-        "state": "waiting",
-        "total": 1,
-        "done": 0,
-        "skipped": 0,
-        "failed": 0,
-        "failures": [],
-        "created_at": "2026-11-16T12:00:00.000000Z",
-        "a_new_field": {"nested": True},
-    }
+    counts = dict.fromkeys(("total", "done", "skipped", "failed"), 1)
+    job = {"id": "17", "kind": "a_new_kind", "state": "waiting", "failures": [], **counts}
+    job |= {"created_at": "2026-11-16T12:00:00.000000Z", "a_new_field": {"nested": True}}
     with calling(ok(job)) as (_server, client):
         kind: str = client.get_job("17").kind
     assert kind == "a_new_kind"

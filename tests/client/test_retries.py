@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 
 from relayer_client import NO_RETRIES, AsyncClient, Client, Retries, errors
@@ -15,7 +17,8 @@ from tests.client.examples import TRANSACTION
 from tests.client.scripted_server import AT_ONCE, DROP, Answer, Request, calling, ok, refused, scripted
 from tests.servers import free_port
 
-BUSY = refused(503, "database_unavailable", Retry_After="0")
+BUSY = refused(503, "busy", Retry_After="0")
+DATABASE = refused(503, "database_unavailable", Retry_After="0")
 PROXY = refused(503, "unavailable", Retry_After="0")
 THROTTLED = refused(429, "throttled", Retry_After="0")
 SIGNER = {"id": "s", "type": "plain", "config": {}}
@@ -30,7 +33,7 @@ def keys(requests: list[Request]) -> list[str | None]:
     return [request.headers.get("idempotency-key") for request in requests]
 
 
-@pytest.mark.parametrize("failure", [DROP, BUSY, PROXY, THROTTLED, refused(502, "unavailable"), Answer(504, b"")])
+@pytest.mark.parametrize("failure", [DROP, BUSY, DATABASE, PROXY, THROTTLED, Answer(504, b"")])
 def test_a_send_is_repeated_with_the_same_key_and_body(failure: Answer) -> None:
     with calling(failure, failure, ok(TRANSACTION)) as (server, client):
         assert send(client).value == 10**21
@@ -46,8 +49,9 @@ def test_an_asynchronous_send_is_repeated_alike() -> None:
 
     with scripted(DROP, BUSY, ok(TRANSACTION)) as server:
         assert asyncio.run(call(server.url)).id == TRANSACTION["id"]
-    assert len(set(keys(server.requests))) == 1
-    assert [json.loads(request.body) for request in server.requests] == [SENT] * 3
+    assert [(request.headers["idempotency-key"], json.loads(request.body)) for request in server.requests] == [
+        (keys(server.requests)[0], SENT)
+    ] * 3
 
 
 def test_two_calls_have_two_keys_and_a_given_one_is_kept() -> None:
@@ -66,49 +70,109 @@ def test_a_send_that_is_never_answered_raises_with_its_key() -> None:
     assert keys(server.requests) == [raised.value.idempotency_key] * 5
 
 
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [
+        (httpx.ReadError("lost"), errors.ConnectionLost),
+        (httpx.ReadTimeout("late"), errors.ConnectionLost),
+        (httpx.Response(502), errors.ConnectionLost),
+        (httpx.Response(503, headers={"Error-Code": "database_unavailable"}), errors.ConnectionLost),
+        (httpx.Response(429), errors.ConnectionFailed),
+        (httpx.Response(503, headers={"Error-Code": "busy"}), errors.ConnectionFailed),
+        (httpx.ConnectError("refused"), errors.ConnectionFailed),
+    ],
+)
+def test_a_refused_connection_does_not_hide_an_attempt_that_may_have_arrived(
+    first: Exception | httpx.Response, kind: type[errors.RequestFailed]
+) -> None:
+    attempts = iter([first])
+
+    def attempt(request: httpx.Request) -> httpx.Response:
+        result = next(attempts, httpx.ConnectError("refused"))
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    http = httpx.Client(transport=httpx.MockTransport(attempt))
+    with http, pytest.raises(errors.RequestFailed) as raised:
+        Client("http://relayer.example.com", "t", retries=AT_ONCE, http=http).relayer("sender").send(value=0)
+    assert type(raised.value) is kind
+    assert raised.value.may_have_been_carried_out == (kind is errors.ConnectionLost)
+    assert isinstance(raised.value.__cause__, httpx.ConnectError)
+
+
 CALLS: dict[str, Callable[[Client], Any]] = {
     "read": lambda client: client.get_signer("s"),
     "create": lambda client: client.create_signer(type="plain", config={}),
     "delete": lambda client: client.delete_signer("s"),
     "change": lambda client: client.update_relayer("r", name="n"),
     "sign": lambda client: client.relayer("r").sign("m"),
-    "step": lambda client: client.relayer("r").speed_up("t"),
+    "step": lambda client: client.relayer("r").speed_up(TRANSACTION["id"]),
+    "speed": lambda client: client.relayer("r").speed_up(TRANSACTION["id"], speed="fastest", gas_price=None),
+    "prices": lambda client: client.relayer("r").speed_up(TRANSACTION["id"], gas_price=10**9),
     "rotate": lambda client: client.rotate_token(),
-    "cancel": lambda client: client.relayer("r").cancel("t"),
+    "cancel": lambda client: client.relayer("r").cancel(TRANSACTION["id"]),
 }
-REPEATABLE = {"read", "create", "cancel"}
+REPEATABLE = {"read", "create", "cancel", "prices"}
 
 
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("failure", [DROP, PROXY], ids=["dropped", "proxy"])
-def test_a_call_that_may_have_reached_the_service_is_repeated_if_safe(name: str, failure: Answer) -> None:
-    with calling(failure) as (server, client), pytest.raises((errors.ConnectionLost, errors.Unavailable)):
-        CALLS[name](client)
-    assert len(server.requests) == (5 if name in REPEATABLE else 1)
+@pytest.mark.parametrize("failure", [DROP, PROXY, DATABASE], ids=["dropped", "proxy", "database"])
+def test_a_call_that_may_have_reached_the_service_is_repeated_if_safe(failure: Answer) -> None:
+    with calling(failure) as (server, client):
+        for name, call in CALLS.items():
+            server.requests.clear()
+            with pytest.raises((errors.ConnectionLost, errors.Unavailable)) as raised:
+                call(client)
+            assert (name, len(server.requests)) == (name, 5 if name in REPEATABLE else 1)
+            assert raised.value.may_have_been_carried_out == (name != "read")
 
 
-@pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("failure", [BUSY, THROTTLED], ids=["busy", "throttled"])
-def test_a_call_that_changed_nothing_is_always_repeated(name: str, failure: Answer) -> None:
-    with calling(failure) as (server, client), pytest.raises((errors.DatabaseUnavailable, errors.TooManyRequests)):
-        CALLS[name](client)
-    assert len(server.requests) == 5
+def test_a_call_that_changed_nothing_is_always_repeated(failure: Answer) -> None:
+    with calling(failure) as (server, client):
+        for name, call in CALLS.items():
+            server.requests.clear()
+            with pytest.raises((errors.Unavailable, errors.TooManyRequests)) as raised:
+                call(client)
+            assert (name, len(server.requests)) == (name, 5)
+            assert not raised.value.may_have_been_carried_out
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_a_refused_connection_is_tried_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lost", [DROP, DATABASE, Answer(502, b"")], ids=["dropped", "database", "proxy"])
+def test_a_later_refusal_does_not_hide_an_attempt_that_may_have_arrived(lost: Answer) -> None:
+    for status in (400, 401, 403, 404, 409, 429):
+        script = (lost, refused(status, "some_code"))
+        with calling(*script) as (_server, client), pytest.raises(errors.ApiError) as raised:
+            send(client)
+        error = pickle.loads(pickle.dumps(raised.value))
+        assert (error.status, error.may_have_been_carried_out) == (status, True)
+        assert str(error) == f"The call may have been carried out. Refused ({status}, some_code)"
+
+
+def test_a_response_that_cannot_be_read_leaves_a_doubt() -> None:
+    for body in (b"<html>", b"{}", b'{"data": {}}'):
+        with calling(Answer(200, body)) as (_server, client):
+            for name, call in CALLS.items():
+                with pytest.raises(errors.InvalidResponse) as raised:
+                    call(client)
+                assert raised.value.may_have_been_carried_out == (name != "read")
+
+
+def test_a_refused_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(transport, "sleep", pauses.append)
-    with Client(f"http://127.0.0.1:{free_port()}", "t") as client, pytest.raises(errors.ConnectionFailed):
-        CALLS[name](client)
-    assert len(pauses) == 4
+    with Client(f"http://127.0.0.1:{free_port()}", "t") as client:
+        for call in CALLS.values():
+            with pytest.raises(errors.ConnectionFailed):
+                call(client)
+    assert len(pauses) == 4 * len(CALLS)
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 500])
-def test_other_errors_are_raised_at_once(status: int) -> None:
-    with calling(refused(status, "some_code")) as (server, client), pytest.raises(errors.BY_STATUS[status]):
-        send(client)
-    assert len(server.requests) == 1
+def test_other_errors_are_raised_at_once() -> None:
+    for status in (400, 401, 403, 404, 409, 500):
+        with calling(refused(status, "some_code")) as (server, client), pytest.raises(errors.BY_STATUS[status]):
+            send(client)
+        assert len(server.requests) == 1
 
 
 def test_the_service_says_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,13 +184,10 @@ def test_the_service_says_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> N
     assert pauses == [7.0, 2.0]
 
 
-def test_a_slow_service_is_a_time_out() -> None:
+def test_a_slow_service_is_a_time_out_and_a_page_of_a_proxy_no_response() -> None:
     slow = Answer(200, b"", {"Content-Length": "10"})
     with calling(slow, timeout=0.05, retries=NO_RETRIES) as (_server, client), pytest.raises(errors.TimedOut):
         client.health()
-
-
-def test_a_page_of_a_proxy_is_no_response_of_the_service() -> None:
     with calling(Answer(200, b"<html>")) as (_server, client), pytest.raises(errors.InvalidResponse, match="not JSON"):
         client.health()
 

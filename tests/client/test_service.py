@@ -93,17 +93,11 @@ def test_transactions_are_replaced_sped_up_and_canceled(relayer: Relayer, node: 
     assert relayer.cancel_all().total_processed == 0
 
 
-def test_a_dry_run_sends_nothing(relayer: Relayer) -> None:
-    count = len(list(relayer.list_transactions()))
-    run = relayer.dry_run(to=RECEIVER, value=1)
-    assert (run.allowed, run.limits, run.estimate.reason) == (True, (), None)
-    assert {check.allowed for check in run.checks} == {True}
-    assert len(list(relayer.list_transactions())) == count
-
-
 def test_messages_and_typed_data_are_signed(relayer: Relayer) -> None:
-    signature = relayer.sign("hello world")
-    assert Account.recover_message(encode_defunct(text="hello world"), signature=f"0x{signature.sig}") == ADDRESS
+    for content in ("hello world", b"\xff\x00"):
+        signature = relayer.sign(content)
+        signable = encode_defunct(text=content) if isinstance(content, str) else encode_defunct(content)
+        assert Account.recover_message(signable, signature=f"0x{signature.sig}") == ADDRESS
     types = {"Mail": [{"name": "contents", "type": "string"}]}
     domain, message = {"name": "Mail", "chainId": 31337}, {"contents": "hello"}
     signature = relayer.sign_typed_data(types=types, domain=domain, message=message, primary_type="Mail")
@@ -125,7 +119,18 @@ def test_fees_are_estimated_and_quoted(relayer: Relayer) -> None:
         relayer.fee_estimate(fee_token="XYZ", network="hardhat", transaction=ENCODED)
 
 
-def test_the_state_of_a_relayer_is_read(relayer: Relayer, client: Client, node: LocalChain) -> None:
+def test_the_state_of_a_relayer_is_read_and_nothing_is_sent(
+    relayer: Relayer, client: Client, node: LocalChain
+) -> None:
+    count = len(list(relayer.list_transactions()))
+    run = relayer.dry_run(to=RECEIVER, value=1)
+    assert (run.allowed, run.limits, run.estimate.reason) == (True, (), None)
+    assert {check.allowed for check in run.checks} == {True}
+    with pytest.raises(errors.BadRequest) as raised:
+        relayer.send(to="0x12", value=-1)
+    assert {(fault.path, fault.code) for fault in raised.value.faults} == {("to", "invalid"), ("value", "invalid")}
+    assert raised.value.request_id
+    assert len(list(relayer.list_transactions())) == count
     assert relayer.balance().balance > 10**18
     assert relayer.status().paused is False
     assert client.get_relayer("sender").address == ADDRESS
@@ -196,13 +201,6 @@ def test_lists_are_read_over_pages(client: Client) -> None:
     assert [signer.id for page in pages for signer in page.items] == names
     assert pages[0].total_items == 5
     assert client.list_signers(q="unknown").first() is None
-
-
-def test_faults_of_a_bad_request_are_data(relayer: Relayer) -> None:
-    with pytest.raises(errors.BadRequest) as raised:
-        relayer.send(to="0x12", value=-1)
-    assert {(fault.path, fault.code) for fault in raised.value.faults} == {("to", "invalid"), ("value", "invalid")}
-    assert raised.value.request_id
 
 
 def test_a_rotated_token_is_used_from_then_on(service: Service, client: Client) -> None:

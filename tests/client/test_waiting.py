@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from relayer_client import NO_RETRIES, AsyncClient, errors, retries
+from relayer_client import NO_RETRIES, AsyncClient, Client, Retries, errors, retries
 from relayer_client.webhooks import Event
 from tests.client.examples import CANCELED, CONFIRMED, EXPIRED, FAILED, SUBMITTED, TRANSACTION
 from tests.client.scripted_server import DROP, Answer, calling, ok, refused, scripted
@@ -28,12 +30,11 @@ def wait(*script: Answer, **arguments: Any) -> Any:
         return client.relayer("sender").wait(ID, **arguments)
 
 
-def test_a_transaction_is_read_until_it_is_confirmed() -> None:
+def test_a_transaction_is_read_until_it_has_the_status_or_a_later_one() -> None:
     assert wait(ok(TRANSACTION), ok(SUBMITTED), ok(CONFIRMED)).status == "confirmed"
-
-
-def test_a_later_status_suffices() -> None:
     assert wait(ok(TRANSACTION), ok(SUBMITTED), until="sent").status == "submitted"
+    # The status of a newer service is unknown.
+    assert wait(ok(SUBMITTED | {"status": "included"}), ok(CONFIRMED), until="sent").status == "confirmed"
 
 
 @pytest.mark.parametrize(
@@ -52,28 +53,59 @@ def test_an_unsuccessful_end_is_raised_or_returned(
     assert raised.value.transaction == wait(ok(body), until="final")
 
 
-def test_the_time_limit_has_the_transaction() -> None:
+@pytest.mark.parametrize("timeout", [0, -3600.0])
+def test_the_time_limit_has_the_transaction(timeout: float) -> None:
     with pytest.raises(errors.WaitTimeout) as raised:
-        wait(ok(SUBMITTED), timeout=0)
+        wait(ok(SUBMITTED), timeout=timeout)
     assert raised.value.transaction_id == ID
     assert raised.value.transaction is not None
     assert raised.value.transaction.hash == SUBMITTED["hash"]
 
 
-def test_outages_are_waited_out() -> None:
+def test_outages_are_waited_out_until_the_time_limit() -> None:
     throttled, unavailable = refused(429, "throttled"), refused(503, "unavailable")
     assert wait(DROP, throttled, unavailable, Answer(502, b""), ok(CONFIRMED)).status == "confirmed"
-
-
-def test_an_outage_until_the_time_limit_is_its_cause() -> None:
     with pytest.raises(errors.WaitTimeout, match="could not be read") as raised:
         wait(DROP, timeout=0)
     assert isinstance(raised.value.__cause__, errors.ConnectionLost)
-
-
-def test_an_error_that_stays_is_raised() -> None:
     with pytest.raises(errors.NotFound):
         wait(refused(404, "not_found"))
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_service_that_never_answers_ends_at_the_time_limit(is_async: bool) -> None:
+    def call(url: str) -> None:
+        with Client(url, "t") as client:
+            client.relayer("sender").wait(ID, timeout=0.4)
+
+    async def call_async(url: str) -> None:
+        async with AsyncClient(url, "t") as client:
+            await client.relayer("sender").wait(ID, timeout=0.4)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        started = time.monotonic()
+        with pytest.raises(errors.WaitTimeout) as raised:
+            asyncio.run(call_async(url)) if is_async else call(url)
+        assert 0.3 < time.monotonic() - started < 3
+    assert isinstance(raised.value.__cause__, errors.TimedOut)
+
+
+@pytest.mark.parametrize("answer", [DROP, refused(429, "throttled", Retry_After="20"), refused(503, "unavailable")])
+def test_pauses_of_retries_end_at_the_time_limit(answer: Answer) -> None:
+    started = time.monotonic()
+    with calling(answer, retries=Retries(first_pause=20)) as (_server, client), pytest.raises(errors.WaitTimeout):
+        client.relayer("sender").wait(ID, timeout=0.3)
+    assert time.monotonic() - started < 3
+
+
+def test_an_unknown_status_to_wait_for_is_refused() -> None:
+    with (
+        calling(ok(CONFIRMED)) as (server, client),
+        pytest.raises(ValueError, match="one of sent, submitted, mined, confirmed, final, not 'confimed'"),
+    ):
+        client.relayer("sender").wait(ID, until="confimed")  # type: ignore[arg-type]  # a typing error
+    assert server.requests == []
 
 
 def event(type_: str = "transaction.confirmed", **data: Any) -> Event:

@@ -15,37 +15,21 @@ from tests.relayers.factories import ADDRESS
 from tests.transactions.hardhat import OTHER_ADDRESS, LocalChain
 
 RECEIVER = "0x000000000000000000000000000000000000bEEF"
+
+
+def function(name: str, outputs: str, *inputs: str) -> dict[str, Any]:
+    """Return the ABI of a function of tokens."""
+    entry = {"type": "function", "name": name, "stateMutability": "view" if name == "balanceOf" else "nonpayable"}
+    types = {"inputs": inputs, "outputs": outputs.split()}
+    return entry | {key: [{"name": f"a{n}", "type": each} for n, each in enumerate(of)] for key, of in types.items()}
+
+
+CONSTRUCTOR = function("", "", "string", "string", "uint8")
 ABI = [
-    {
-        "type": "constructor",
-        "stateMutability": "nonpayable",
-        "inputs": [
-            {"name": "name_", "type": "string"},
-            {"name": "symbol_", "type": "string"},
-            {"name": "decimals_", "type": "uint8"},
-        ],
-    },
-    {
-        "type": "function",
-        "name": "mint",
-        "stateMutability": "nonpayable",
-        "inputs": [{"name": "to", "type": "address"}, {"name": "value", "type": "uint256"}],
-        "outputs": [],
-    },
-    {
-        "type": "function",
-        "name": "transfer",
-        "stateMutability": "nonpayable",
-        "inputs": [{"name": "to", "type": "address"}, {"name": "value", "type": "uint256"}],
-        "outputs": [{"name": "", "type": "bool"}],
-    },
-    {
-        "type": "function",
-        "name": "balanceOf",
-        "stateMutability": "view",
-        "inputs": [{"name": "", "type": "address"}],
-        "outputs": [{"name": "", "type": "uint256"}],
-    },
+    {"type": "constructor", "stateMutability": "nonpayable", "inputs": CONSTRUCTOR["inputs"]},
+    function("mint", "", "address", "uint256"),
+    function("transfer", "bool", "address", "uint256"),
+    function("balanceOf", "uint256", "address"),
 ]
 
 
@@ -65,15 +49,8 @@ def w3(node: LocalChain, relayer: Relayer) -> Any:
     return connect(node, relayer)
 
 
-def bytecode() -> bytes:
-    return contracts()["Token"].creation
-
-
-def test_the_account_of_the_relayer_is_the_first(w3: Any) -> None:
-    assert w3.eth.accounts[:2] == [ADDRESS, OTHER_ADDRESS]
-
-
 def test_a_transfer_is_sent_by_the_relayer(w3: Any, relayer: Relayer) -> None:
+    assert w3.eth.accounts[:2] == [ADDRESS, OTHER_ADDRESS]
     account = w3.eth.accounts[0]
     tx_hash = w3.eth.send_transaction({"from": account, "to": RECEIVER, "value": 123123123123123})
     tx = w3.eth.get_transaction(tx_hash)
@@ -85,7 +62,7 @@ def test_a_transfer_is_sent_by_the_relayer(w3: Any, relayer: Relayer) -> None:
 
 def test_a_contract_is_deployed_and_called(w3: Any, relayer: Relayer, node: LocalChain) -> None:
     w3.eth.default_account = w3.eth.accounts[0]
-    Token = w3.eth.contract(abi=ABI, bytecode=bytecode())  # noqa: N806  # a class
+    Token = w3.eth.contract(abi=ABI, bytecode=contracts()["Token"].creation)  # noqa: N806  # a class
     tx_hash = Token.constructor("Coin", "COIN", 18).transact()
     tx_receipt = w3.eth.wait_for_transaction_receipt(tx_hash)
     token = w3.eth.contract(address=tx_receipt["contractAddress"], abi=ABI)
@@ -105,7 +82,8 @@ def test_a_contract_is_deployed_and_called(w3: Any, relayer: Relayer, node: Loca
 def test_the_receipt_is_found_under_a_hash_that_was_replaced(w3: Any, relayer: Relayer, node: LocalChain) -> None:
     node.mine_on_demand()
     first = w3.eth.send_transaction({"to": RECEIVER, "value": 1})
-    bump(relayer, first.to_0x_hex(), node)
+    relayer.speed_up(found(relayer, first.to_0x_hex()))
+    wait_until_replaced(relayer, first.to_0x_hex(), node)
     node.mine()
     receipt = w3.eth.wait_for_transaction_receipt(first, timeout=PATIENCE_SECONDS)
     assert receipt["status"] == 1
@@ -113,9 +91,8 @@ def test_the_receipt_is_found_under_a_hash_that_was_replaced(w3: Any, relayer: R
     assert w3.eth.get_transaction(first)["hash"] == receipt["transactionHash"]
 
 
-def bump(relayer: Relayer, first: str, node: LocalChain) -> None:
-    """Raise the price of a transaction, and wait until the node has forgotten its first hash."""
-    relayer.speed_up(found(relayer, first))
+def wait_until_replaced(relayer: Relayer, first: str, node: LocalChain) -> None:
+    """Wait until the node has another transaction in place of the one with the hash `first`."""
     wait_until(lambda: found(relayer, first).hash != first and found(relayer, first).hash in node.waiting())
 
 
@@ -129,7 +106,7 @@ def test_the_receipt_of_a_canceled_transaction_is_not_that_of_its_no_op(
     node.mine_on_demand()
     first = w3.eth.send_transaction({"to": RECEIVER, "value": 1})
     relayer.cancel(found(relayer, first.to_0x_hex()))
-    wait_until(lambda: found(relayer, first.to_0x_hex()).hash != first.to_0x_hex())
+    wait_until_replaced(relayer, first.to_0x_hex(), node)
     mine_always(node)
     with pytest.raises(errors.TransactionCanceled):
         w3.eth.wait_for_transaction_receipt(first, timeout=PATIENCE_SECONDS)
@@ -141,16 +118,13 @@ def test_another_account_is_the_nodes(w3: Any, relayer: Relayer) -> None:
     assert found(relayer, tx_hash.to_0x_hex()) is None
 
 
-def test_a_nonce_is_refused(w3: Any) -> None:
-    with pytest.raises(ValueError, match="the service assigns nonces"):
-        w3.eth.send_transaction({"to": RECEIVER, "value": 1, "nonce": 7})
-
-
-def test_another_chain_is_refused(w3: Any) -> None:
+def test_another_chain_and_a_nonce_are_refused(w3: Any) -> None:
     from web3.exceptions import Web3ValidationError
 
     with pytest.raises(Web3ValidationError):
         w3.eth.send_transaction({"to": RECEIVER, "value": 1, "chainId": 1})
+    with pytest.raises(ValueError, match="the service assigns nonces"):
+        w3.eth.send_transaction({"to": RECEIVER, "value": 1, "nonce": 7})
 
 
 def test_a_transaction_without_a_hash_in_time_has_its_id(relayer: Relayer, node: LocalChain) -> None:

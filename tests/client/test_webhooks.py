@@ -15,7 +15,6 @@ from relayer_client import webhooks
 from relayer_client.webhooks import Event, InvalidWebhook, verify
 
 KEY = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
-KEYS = [KEY, KEY.rstrip("="), " correct horse  bättery staple ", "k"]
 AT = datetime(2026, 11, 15, 4, 38, 58, tzinfo=UTC)
 NOW = AT.timestamp()
 BODY = '{"type":"notification.test","timestamp":"2026-11-15T04:38:58Z","data":{"notification_id":"Zürich"}}'.encode()
@@ -26,12 +25,10 @@ def headers(key: str = KEY, *others: str, body: bytes = BODY) -> dict[str, str]:
     return signing.headers("msg_1", AT, body, key, others)
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_a_genuine_request_is_its_event(key: str) -> None:
-    assert verify(BODY, headers(key), key, now=NOW) == EVENT
-
-
-def test_names_of_headers_have_any_case() -> None:
+def test_a_genuine_request_is_its_event() -> None:
+    for key in (KEY, KEY.rstrip("="), " correct horse  bättery staple ", "k"):
+        assert verify(BODY, headers(key), key, now=NOW) == EVENT
+    # Names of headers have any case.
     assert verify(BODY, {name.title(): value for name, value in headers().items()}, KEY, now=NOW) == EVENT
 
 
@@ -40,29 +37,18 @@ def test_any_key_and_any_signature_suffice() -> None:
     assert verify(BODY, headers("old"), ["new", "old"], now=NOW) == EVENT
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"webhook-id": "msg_2"},
-        {"webhook-timestamp": str(int(NOW) + 1)},
-        {"webhook-timestamp": "soon"},
-        {"webhook-timestamp": "²"},
-        {"webhook-signature": "v1,AAAA"},
-        {"webhook-signature": "v1,é"},
-        {"webhook-signature": ""},
-        {"webhook-id": ""},
-    ],
-)
-def test_a_changed_header_is_refused(change: dict[str, str]) -> None:
-    with pytest.raises(InvalidWebhook):
-        verify(BODY, headers() | change, KEY, now=NOW)
-
-
-def test_a_signature_of_another_version_is_refused() -> None:
-    found = headers()
-    found["webhook-signature"] = found["webhook-signature"].replace("v1,", "v2,")
-    with pytest.raises(InvalidWebhook):
-        verify(BODY, found, KEY, now=NOW)
+def test_a_changed_header_is_refused() -> None:
+    timestamps = (str(int(NOW) + 1), "soon", "²", "9" * 400, "9" * 5000, b"1763181538")
+    signature = headers()["webhook-signature"].replace("v1,", "v2,")
+    changes: list[dict[Any, Any]] = [
+        *({"webhook-timestamp": value} for value in timestamps),
+        *({"webhook-signature": value} for value in (["v1,AAAA"], "v1,\ud800", "v1,AAAA", "v1,é", "", signature)),
+        *({"webhook-id": value} for value in ("msg_2", "\ud800", "")),
+        *({None: "msg_1"}, {7: "msg_1"}),
+    ]
+    for change in changes:
+        with pytest.raises(InvalidWebhook):
+            verify(BODY, headers() | change, KEY, now=NOW)
 
 
 def test_another_body_or_key_is_refused() -> None:
@@ -72,6 +58,31 @@ def test_another_body_or_key_is_refused() -> None:
         verify(BODY, headers("another"), KEY, now=NOW)
     with pytest.raises(InvalidWebhook):
         verify(BODY, headers(), [], now=NOW)
+
+
+def test_a_signed_body_that_is_no_event_is_refused() -> None:
+    at = b'"timestamp":"2026-11-15T04:38:58Z"'
+    events = (b'"type":"a","timestamp":"soon","data":{}', b'"type":"a","timestamp":1763181538,"data":{}')
+    others = (b'"type":"a",%s,"data":null' % at, b'"type":7,%s,"data":{}' % at)
+    for body in (
+        b"",
+        b"not JSON",
+        b"null",
+        b"[]",
+        b"[" * 2_000,
+        *(b"{%s}" % each for each in (b"", *events, *others)),
+    ):
+        with pytest.raises(InvalidWebhook):
+            verify(body, headers(body=body), KEY, now=NOW)
+
+
+def test_what_is_no_request_is_refused() -> None:
+    in_bytes = {name.encode(): value.encode() for name, value in headers().items()}
+    bodies: list[Any] = [BODY.decode(), None]
+    given: list[Any] = [in_bytes, list(headers().items()), None]
+    for body, signed in (*((body, headers()) for body in bodies), *((BODY, each) for each in given)):
+        with pytest.raises(InvalidWebhook):
+            verify(body, signed, KEY, now=NOW)
 
 
 @pytest.mark.parametrize("seconds", [-300, 300])

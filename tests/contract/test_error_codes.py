@@ -29,72 +29,58 @@ def test_the_document_lists_all_codes() -> None:
     assert listed == [(each.value, ", ".join(map(str, each.statuses)), each.meaning) for each in ErrorCode]
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (b"", "empty_body"),
-        (b"{", "parse_error"),
-        (b"\xff", "parse_error"),
-        (b'{"a":1,"a":2}', "duplicate"),
-        (b"[" * 100, "body_too_large"),
-        (b"[]", "invalid"),
-        (b'{"id":"a"}', "required"),
-        (b'{"id":"","name":"A"}', "blank"),
-        (b'{"id":"a","name":null}', "null"),
-        (b'{"id":"a","name":1}', "invalid"),
-        (b'{"id":"a","name":"A","colour":"red"}', "unknown_field"),
-        (b'{"id":"%s","name":"A"}' % (b"x" * 256), "max_length"),
+def test_a_bad_body_has_the_code_of_its_first_fault(api: Api) -> None:
+    for body, expected in {
+        b"": "empty_body",
+        b"{": "parse_error",
+        b"\xff": "parse_error",
+        b'{"a":1,"a":2}': "duplicate",
+        b"[" * 100: "body_too_large",
+        b"[]": "invalid",
+        b'{"id":"a"}': "required",
+        b'{"id":"","name":"A"}': "blank",
+        b'{"id":"a","name":null}': "null",
+        b'{"id":"a","name":1}': "invalid",
+        b'{"id":"a","name":"A","colour":"red"}': "unknown_field",
+        b'{"id":"%s","name":"A"}' % (b"x" * 256): "max_length",
         # Of several faults, the first.
-        (b'{"name":1,"colour":"red"}', "unknown_field"),
-    ],
-)
-def test_a_bad_body_has_the_code_of_its_first_fault(api: Api, body: bytes, expected: str) -> None:
-    answer = api.post(ITEMS, raw=body)
-    assert code(answer) == (400, expected)
-    assert [set(entry) for entry in answer.body["metadata"]["logs"]] == [{"level", "message"}] * len(
-        answer.body["metadata"]["logs"]
-    )
+        b'{"name":1,"colour":"red"}': "unknown_field",
+    }.items():
+        answer = api.post(ITEMS, raw=body)
+        assert (body, *code(answer)) == (body, 400, expected)
+        assert all(set(entry) == {"level", "message"} for entry in answer.body["metadata"]["logs"])
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "headers", "expected"),
-    [
-        ("GET", f"{ITEMS}?page=x", {}, (400, "invalid")),
-        ("GET", f"{ITEMS}?page=1&page=2", {}, (400, "duplicate")),
-        ("POST", ITEMS, {"Content-Type": "text/plain"}, (400, "unsupported_media_type")),
-        ("GET", ITEMS, {"Host": "evil.example.com"}, (400, "bad_request")),
-        ("GET", ITEMS, {"Authorization": "Bearer nothing"}, (401, "authentication_failed")),
-        ("GET", "/api/v1/nothing", {}, (404, "unknown_path")),
-        ("PATCH", "/api/v1/notifications/none", {"Content-Type": "application/json"}, (404, "not_found")),
-        ("PUT", ITEMS, {}, (405, "method_not_allowed")),
-        ("GET", "/api/v1/crash", {}, (500, "internal_error")),
-        ("GET", "/api/v1/crash-in-renderer", {}, (500, "internal_error")),
-        ("GET", ITEMS, {"X-Test-Crash": "middleware"}, (500, "internal_error")),
-        # Outside the API, too.
-        ("GET", "/nothing", {}, (404, "unknown_path")),
-        ("POST", "/health", {}, (405, "method_not_allowed")),
-        ("GET", "/ready", {}, (503, "unavailable")),
-    ],
-)
-def test_every_error_has_a_code(
-    api: Api, method: str, path: str, headers: dict[str, str], expected: tuple[int, str]
-) -> None:
-    answer = api(method, path, raw=b"{}" if "Content-Type" in headers else None, headers=dict(headers))
-    assert code(answer) == expected
+CODES: list[tuple[str, str, dict[str, str], tuple[int, str]]] = [
+    ("GET", f"{ITEMS}?page=x", {}, (400, "invalid")),
+    ("GET", f"{ITEMS}?page=1&page=2", {}, (400, "duplicate")),
+    ("POST", ITEMS, {"Content-Type": "text/plain"}, (400, "unsupported_media_type")),
+    ("GET", ITEMS, {"Host": "evil.example.com"}, (400, "bad_request")),
+    ("GET", ITEMS, {"Authorization": "Bearer nothing"}, (401, "authentication_failed")),
+    ("GET", "/api/v1/nothing", {}, (404, "unknown_path")),
+    ("PATCH", "/api/v1/notifications/none", {"Content-Type": "application/json"}, (404, "not_found")),
+    ("PUT", ITEMS, {}, (405, "method_not_allowed")),
+    ("GET", "/api/v1/crash", {}, (500, "internal_error")),
+    ("GET", "/api/v1/crash-in-renderer", {}, (500, "internal_error")),
+    ("GET", ITEMS, {"X-Test-Crash": "middleware"}, (500, "internal_error")),
+    # Outside the API, too.
+    ("GET", "/nothing", {}, (404, "unknown_path")),
+    ("POST", "/health", {}, (405, "method_not_allowed")),
+    ("GET", "/ready", {}, (503, "unavailable")),
+]
 
 
-def test_a_request_without_credentials_has_a_code_of_its_own(db: None) -> None:
+def test_every_error_has_a_code(api: Api, client: Client, settings: Any) -> None:
+    for method, path, headers, expected in CODES:
+        answer = api(method, path, raw=b"{}" if "Content-Type" in headers else None, headers=dict(headers))
+        assert (path, *code(answer)) == (path, *expected)
     assert code(Api().get(ITEMS)) == (401, "not_authenticated")
-
-
-def test_a_taken_id_has_a_code(api: Api) -> None:
     Item.objects.create(identifier="item-1", name="First")
     assert code(api.post(ITEMS, {"id": "item-1", "name": "Second"})) == (409, "id_taken")
-
-
-def test_too_many_requests_have_a_code(api: Api, settings: Any) -> None:
     settings.RATE_LIMIT_SAMPLE = "1/d"
     assert [api.get(ITEMS).headers.get("error-code") for _ in range(2)] == [None, "throttled"]
+    settings.SECURE_SSL_REDIRECT = True
+    assert client.get(ITEMS).headers["Error-Code"] == "https_required"
 
 
 @pytest.mark.parametrize(
@@ -109,11 +95,6 @@ def test_a_service_that_cannot_answer_now_has_a_code(
 
     monkeypatch.setattr(CrashView, "get", fail)
     assert code(api.get("/api/v1/crash")) == expected
-
-
-def test_plain_http_has_a_code(client: Client, settings: Any) -> None:
-    settings.SECURE_SSL_REDIRECT = True
-    assert client.get(ITEMS).headers["Error-Code"] == "https_required"
 
 
 def test_a_failure_outside_of_django_has_a_code() -> None:

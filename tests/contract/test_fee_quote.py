@@ -165,23 +165,17 @@ def test_all_tokens_are_one_request_to_the_node_and_a_shared_feed_is_asked_for_o
     assert [sorted(asked) for asked in node.asked] == [["eth_call", "eth_call", "eth_estimateGas"]]
 
 
-@pytest.mark.parametrize(
-    ("speed", "priority_fee"),
-    [("safeLow", -1), ("average", 1), ("fast", 4), ("fastest", 5)],
-)
-def test_a_speed_is_a_percentile_of_priority_fees(api: Api, node: FeeNode, speed: str, priority_fee: int) -> None:
+def test_a_speed_is_a_percentile_of_priority_fees(api: Api, node: FeeNode) -> None:
     relayer(node)
     # The node's rewards are one wei apart, and the one below its `tip` is the lowest.
-    result = quote(api, speed=speed).body["result"]
-    assert result["gas_price"]["priority_fee"] == str(node.tip + priority_fee)
+    for speed, priority_fee in {"safeLow": -1, "average": 1, "fast": 4, "fastest": 5}.items():
+        result = quote(api, speed=speed).body["result"]
+        assert (speed, result["gas_price"]["priority_fee"]) == (speed, str(node.tip + priority_fee))
 
 
-@pytest.mark.parametrize("gas", [21_000, 77_777])
-def test_without_a_speed_the_maximum_is_what_an_estimate_says_in_the_same_block(
-    api: Api, node: FeeNode, gas: int
-) -> None:
+def test_without_a_speed_the_maximum_is_what_an_estimate_says_in_the_same_block(api: Api, node: FeeNode) -> None:
     relayer(node)
-    node.gas = gas
+    node.gas = 77_777
     fixed_source(fee_token(margin_bps=37), "3000.123456789")
     (token,) = quote(api).body["result"]["tokens"]
     estimated = estimate(api, fee_token="USDC").body["result"]
@@ -194,31 +188,25 @@ def test_where_the_node_names_one_price_there_is_no_base_fee(api: Api, node: Fee
     assert price == {"expected": "1760000000", "maximum": "1760000000"}
 
 
-@pytest.mark.parametrize(
-    ("params", "description"),
-    [
-        ({"speed": "slow"}, "speed: must be one of: safeLow, average, fast, fastest"),
-        ({"speed": None}, "speed: null is not allowed here"),
-        ({"fee_tokens": "ETH"}, "fee_tokens: a list is required"),
-        ({"fee_tokens": [1]}, "fee_tokens[0]: a string is required"),
-        ({"fee_tokens": ["ETH"] * 101}, "fee_tokens: at most 100 entries are allowed"),
-        ({"fee_token": "ETH"}, "fee_token: unknown field"),
-        ({"network": "sepolia"}, "network: must be hardhat or evm"),
-    ],
-)
-def test_bad_params_are_refused(api: Api, node: FeeNode, params: dict[str, Any], description: str) -> None:
+def test_bad_params_are_refused(api: Api, node: FeeNode) -> None:
     relayer(node)
-    error = {"code": -32602, "message": "Invalid params", "description": description}
-    assert quote(api, **params).body == {"jsonrpc": "2.0", "id": "1", "error": error}
+    cases: list[tuple[str, Any, str]] = [
+        ("speed", "slow", "speed: must be one of: safeLow, average, fast, fastest"),
+        ("speed", None, "speed: null is not allowed here"),
+        ("fee_tokens", "ETH", "fee_tokens: a list is required"),
+        ("fee_tokens", [1], "fee_tokens[0]: a string is required"),
+        ("fee_tokens", ["ETH"] * 101, "fee_tokens: at most 100 entries are allowed"),
+        ("fee_token", "ETH", "fee_token: unknown field"),
+        ("network", "sepolia", "network: must be hardhat or evm"),
+    ]
+    for name, value, description in cases:
+        refused = bodies.rpc_error(-32602, "Invalid params", description)
+        assert quote(api, **{name: value}).body == refused
     assert node.asked == []
 
 
 def test_a_transaction_that_would_revert_has_no_quote(api: Api, node: FeeNode) -> None:
     relayer(node)
     node.errors["eth_estimateGas"] = {"code": 3, "message": "execution reverted", "data": "0x"}
-    error = {
-        "code": -32003,
-        "message": "Execution reverted",
-        "description": "The transaction would revert: no reason given.",
-    }
-    assert quote(api).body == {"jsonrpc": "2.0", "id": "1", "error": error}
+    reason = "The transaction would revert: no reason given."
+    assert quote(api).body == bodies.rpc_error(-32003, "Execution reverted", reason)

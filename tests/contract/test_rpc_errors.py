@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -27,97 +28,64 @@ NOT_SUPPORTED = (
     "Fees cannot be quoted in this token on hardhat: it is not registered or has no price source. "
     "Use one of: ETH, DAI."
 )
-ANOTHER_NETWORK = "network: must be hardhat or evm"
-NOT_ENCODED = "transaction: it is not an encoded transaction"
 REASON = "0x08c379a0" + encode(["string"], ["too much \u2615"]).hex()
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        "",
-        "nothing",
-        "FEEESTIMATE",
-        "feeestimate",
-        " feeEstimate",
-        "eth_call",
-        "run",
-        "__class__",
-        "\u9375",
-        "x" * 100_000,
-    ],
-    ids=lambda method: ascii(method[:20]),
-)
-def test_an_unknown_method_is_not_found(api: Api, method: str) -> None:
+def test_an_unknown_method_is_not_found(api: Api) -> None:
     relayer()
-    answer = api.post(PATH, CALL | {"method": method})
-    assert (answer.status, answer.body) == (200, bodies.rpc_error(-32601, "Method not found", NO_METHOD))
-    assert answer.headers["content-type"] == "application/json"
+    names = ("", "nothing", "FEEESTIMATE", "feeestimate", " feeEstimate", "eth_call", "run", "__class__", "\u9375")
+    for method in (*names, "x" * 100_000):
+        answer = api.post(PATH, CALL | {"method": method})
+        assert (answer.status, answer.body) == (200, bodies.rpc_error(-32601, "Method not found", NO_METHOD))
+        assert answer.headers["content-type"] == "application/json"
 
 
-@pytest.mark.parametrize(
-    ("params", "description"),
-    [
-        ({}, "; ".join(f"{name}: this field is required" for name in PARAMS)),
-        *(
-            ({other: value for other, value in PARAMS.items() if other != name}, f"{name}: this field is required")
-            for name in PARAMS
-        ),
-        *((PARAMS | {name: None}, f"{name}: null is not allowed here") for name in PARAMS),
-        *((PARAMS | {name: ""}, f"{name}: an empty string is not allowed here") for name in PARAMS),
-        *(
-            (PARAMS | {name: value}, f"{name}: a string is required")
-            for name in PARAMS
-            for value in (1, True, 1.5, ["ETH"], {"a": "b"})
-        ),
-        *((PARAMS | {name: "a\0"}, f"{name}: Null characters are not allowed.") for name in PARAMS),
-        (PARAMS | {"gas": "0x1"}, "gas: unknown field"),
-        (PARAMS | {"Network": "hardhat"}, "Network: unknown field"),
-        *(
-            (PARAMS | {"network": name}, ANOTHER_NETWORK)
-            for name in ("sepolia", "HARDHAT", "hardhat ", "EVM", "solana", "31337")
-        ),
-        (
-            PARAMS | {"fee_token": RECEIVER.swapcase().replace("X", "x", 1)},
-            "fee_token: invalid checksum: a character of this address is mistyped",
-        ),
-        (
-            PARAMS | {"transaction": transfer(SEPOLIA_CHAIN)},
-            "transaction: must be for chain 31337 (hardhat), not 11155111",
-        ),
-        (PARAMS | {"transaction": "garbage"}, "transaction: it must start with 0x"),
-        (PARAMS | {"transaction": PARAMS["transaction"][2:]}, "transaction: it must start with 0x"),
-        (PARAMS | {"transaction": "0x"}, "transaction: it must have an even number of hexadecimal digits"),
-        (PARAMS | {"transaction": "0xgg"}, "transaction: it must have an even number of hexadecimal digits"),
-        (
-            PARAMS | {"transaction": PARAMS["transaction"][:-1]},
-            "transaction: it must have an even number of hexadecimal digits",
-        ),
-        (PARAMS | {"transaction": PARAMS["transaction"][:-2]}, NOT_ENCODED),
-        (PARAMS | {"transaction": PARAMS["transaction"] + "00"}, NOT_ENCODED),
-        (PARAMS | {"transaction": "0xdeadbeef"}, NOT_ENCODED),
-        (PARAMS | {"transaction": "0x05c0"}, "transaction: its type must be between 0 and 4"),
-    ],
-    ids=lambda value: str(value)[:60],
-)
-def test_the_faults_of_bad_params_are_listed(
-    api: Api, node: FeeNode, params: dict[str, Any], description: str
-) -> None:
+def bad_params() -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield params with their fault."""
+    yield {}, "; ".join(f"{name}: this field is required" for name in PARAMS)
+    for name in PARAMS:
+        yield {other: value for other, value in PARAMS.items() if other != name}, f"{name}: this field is required"
+        yield PARAMS | {name: None}, f"{name}: null is not allowed here"
+        yield PARAMS | {name: ""}, f"{name}: an empty string is not allowed here"
+        yield PARAMS | {name: "a\0"}, f"{name}: Null characters are not allowed."
+        for value in (1, True, 1.5, ["ETH"], {"a": "b"}):
+            yield PARAMS | {name: value}, f"{name}: a string is required"
+    yield PARAMS | {"gas": "0x1"}, "gas: unknown field"
+    yield PARAMS | {"Network": "hardhat"}, "Network: unknown field"
+    for network in ("sepolia", "HARDHAT", "hardhat ", "EVM", "solana", "31337"):
+        yield PARAMS | {"network": network}, "network: must be hardhat or evm"
+    mistyped = RECEIVER.swapcase().replace("X", "x", 1)
+    yield PARAMS | {"fee_token": mistyped}, "fee_token: invalid checksum: a character of this address is mistyped"
+    good = PARAMS["transaction"]
+    odd, not_encoded = "it must have an even number of hexadecimal digits", "it is not an encoded transaction"
+    for transaction, fault in {
+        transfer(SEPOLIA_CHAIN): "must be for chain 31337 (hardhat), not 11155111",
+        "garbage": "it must start with 0x",
+        good[2:]: "it must start with 0x",
+        **dict.fromkeys(("0x", "0xgg", good[:-1]), odd),
+        **dict.fromkeys((good[:-2], good + "00", "0xdeadbeef"), not_encoded),
+        "0x05c0": "its type must be between 0 and 4",
+    }.items():
+        yield PARAMS | {"transaction": transaction}, f"transaction: {fault}"
+
+
+def test_the_faults_of_bad_params_are_listed(api: Api, node: FeeNode) -> None:
     relayer(node)
-    answer = api.post(PATH, CALL | {"params": params})
-    assert (answer.status, answer.body) == (200, bodies.rpc_error(-32602, "Invalid params", description))
+    for params, description in bad_params():
+        answer = api.post(PATH, CALL | {"params": params})
+        assert (answer.status, answer.body) == (200, bodies.rpc_error(-32602, "Invalid params", description))
     assert node.asked == []
 
 
-@pytest.mark.parametrize("name", ["eth", "ETH ", "USDC", "OFF", "FAR", "BARE", TOKEN, TOKEN[:-1] + "G", "x" * 10_000])
-def test_a_token_that_is_not_registered_is_not_supported(api: Api, node: FeeNode, name: str) -> None:
+def test_a_token_that_is_not_registered_is_not_supported(api: Api, node: FeeNode) -> None:
     relayer(node)
     fixed_source(fee_token(symbol="OFF", address=FEED, enabled=False))
     fixed_source(fee_token(symbol="FAR", network="sepolia"))
     fixed_source(fee_token(symbol="DAI", address=RECEIVER))
     fee_token(symbol="BARE")
-    answer = estimate(api, fee_token=name)
-    assert (answer.status, answer.body) == (200, bodies.rpc_error(-32001, "Token not supported", NOT_SUPPORTED))
+    for name in ("eth", "ETH ", "USDC", "OFF", "FAR", "BARE", TOKEN, TOKEN[:-1] + "G", "x" * 10_000):
+        answer = estimate(api, fee_token=name)
+        assert (answer.status, answer.body) == (200, bodies.rpc_error(-32001, "Token not supported", NOT_SUPPORTED))
 
 
 def test_a_rate_that_is_too_old_is_no_price(api: Api, node: FeeNode) -> None:
@@ -169,32 +137,18 @@ def test_a_transaction_that_the_chain_rejects_gets_the_reason(
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32003, "Execution reverted", description))
 
 
-@pytest.mark.parametrize(
-    ("policies", "transaction", "description"),
-    [
-        (
-            {"whitelist_receivers": [TOKEN]},
-            PARAMS["transaction"],
-            "The relayer's policy whitelist_receivers does not allow this receiver.",
-        ),
-        (
-            {"whitelist_receivers": []},
-            PARAMS["transaction"],
-            "The relayer's policy whitelist_receivers does not allow this receiver.",
-        ),
-        (
-            {"whitelist_receivers": [RECEIVER]},
-            text(signed(2, to="")),
-            "The relayer's policy whitelist_receivers does not allow creating contracts.",
-        ),
-    ],
-)
-def test_what_a_policy_does_not_allow_is_refused(
-    api: Api, node: FeeNode, policies: dict[str, Any], transaction: str, description: str
-) -> None:
-    relayer(node, policies=policies)
-    answer = estimate(api, transaction=transaction)
-    assert (answer.status, answer.body) == (200, bodies.rpc_error(-32004, "Policy refused", description))
+def test_what_a_policy_does_not_allow_is_refused(api: Api, node: FeeNode) -> None:
+    row, creation = relayer(node), text(signed(2, to=""))
+    for receivers, transaction, refused in (
+        ([TOKEN], PARAMS["transaction"], "this receiver"),
+        ([], PARAMS["transaction"], "this receiver"),
+        ([RECEIVER], creation, "creating contracts"),
+    ):
+        row.policies = {"whitelist_receivers": receivers}
+        row.save()
+        answer = estimate(api, transaction=transaction)
+        description = f"The relayer's policy whitelist_receivers does not allow {refused}."
+        assert (answer.status, answer.body) == (200, bodies.rpc_error(-32004, "Policy refused", description))
     assert node.asked == []
 
 

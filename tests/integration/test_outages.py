@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from django.db import connection
 
 from tests import processes
 from tests.api import WireApi
@@ -18,11 +17,9 @@ from tests.relayer_service.observability.test_metrics import samples
 OF_THE_DATABASE = ("database", "migrations", "encryption", "worker")
 
 
+@pytest.mark.postgresql
 @pytest.mark.long
 def test_an_outage_of_postgresql_is_told_and_survived(transactional_db: None, token: str, tmp_path: Path) -> None:
-    if connection.vendor == "sqlite":
-        assert not hasattr(connection, "pool")
-        return
     with (
         gate() as postgresql,
         processes.web(tmp_path / "log", DATABASE_URL=postgresql.url, METRICS_ALLOW="127.0.0.1") as port,

@@ -73,27 +73,28 @@ def failure(status: HTTPStatus) -> tuple[int, str, bytes]:
     return status, "application/json", json.dumps(body, separators=(",", ":")).encode()
 
 
-def test_programs_get_the_error_envelope_when_no_web_process_answers(tmp_path: Path) -> None:
+def test_an_answer_of_the_proxy_has_a_request_id_and_the_envelope(tmp_path: Path) -> None:
     with proxied(tmp_path, servers.free_port(), servers.free_port()) as front:
-        assert ask(front, "GET", "/api/v1/signers") == failure(HTTPStatus.BAD_GATEWAY)
-        assert ask(front, "GET", "/api") == failure(HTTPStatus.BAD_GATEWAY)
+        identifiers = []
+        for path in ("/api/v1/signers", "/admin/"):
+            _, made, _ = ask_for_headers(front, "GET", path)
+            _, kept, _ = ask_for_headers(front, "GET", path, request_id="claimed")
+            _, too_long, _ = ask_for_headers(front, "POST", path, b" " * 1_048_577)
+            identifiers += [headers["X-Request-ID"] for headers in (made, kept, too_long)]
+            # One that is too long is logged when its connection is closed.
+            count = len(identifiers)
+            wait_until(lambda count=count: len(log_lines(tmp_path)) == count)  # type: ignore[misc]  # bound now
+        assert [line["request_id"] for line in log_lines(tmp_path)] == identifiers
+        assert identifiers[1::3] == ["claimed"] * 2
+        assert all(re.fullmatch("[0-9a-f]{32}", each) for each in identifiers[::3] + identifiers[2::3])
+        for path in ("/api/v1/signers", "/api"):
+            assert ask(front, "GET", path) == failure(HTTPStatus.BAD_GATEWAY)
         assert ask_for_headers(front, "GET", "/api")[1]["Error-Code"] == "unavailable"
         assert ask(front, "GET", "/admin/")[:2] == (502, "text/html")
-
-
-@pytest.mark.parametrize("path", ["/api/v1/signers", "/admin/"])
-def test_an_answer_of_the_proxy_has_a_request_id(tmp_path: Path, path: str) -> None:
-    with proxied(tmp_path, servers.free_port(), servers.free_port()) as front:
-        _, made, _ = ask_for_headers(front, "GET", path)
-        _, kept, _ = ask_for_headers(front, "GET", path, request_id="claimed")
-        _, too_long, _ = ask_for_headers(front, "POST", path, b" " * 1_048_577)
-        # One that is too long is logged when its connection is closed.
-        wait_until(lambda: len(log_lines(tmp_path)) == 3)
-    logged = log_lines(tmp_path)
-    identifiers = [headers["X-Request-ID"] for headers in (made, kept, too_long)]
-    assert identifiers[1] == "claimed"
-    assert all(re.fullmatch("[0-9a-f]{32}", identifier) for identifier in identifiers[::2])
-    assert [line["request_id"] for line in logged] == identifiers
+        # Sign-ins from one address are limited; those that are let through find no web process.
+        tried = Counter(ask(front, "POST", "/admin/login/", b"username=a")[0] for _ in range(100))
+        shown = Counter(ask(front, "GET", "/admin/login/")[0] for _ in range(20))
+        assert (set(tried), shown) == ({429, 502}, {502: 20})
 
 
 @pytest.mark.parametrize(
@@ -124,29 +125,24 @@ def test_a_client_with_too_many_requests_at_once_learns_when_to_retry(front: Pro
         assert ask_for_headers(front, "GET", "/admin/")[1]["Retry-After"] == "1"
 
 
-def test_a_refusal_of_the_service_keeps_its_own_retry_after(front: Proxy, webs: list[socket.socket]) -> None:
-    refusal = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n{}"
-    with front.connected() as client:
-        client.sendall(b"GET /api/v1/relayers HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        with caller(webs) as (connection, _):
-            connection.sendall(refusal)
-            assert re.findall(rb"Retry-After: (\d+)", client.recv(65536)) == [b"7"]
-
-
-def test_a_challenge_of_a_certificate_authority_is_answered_by_the_proxy(front: Proxy) -> None:
+def test_some_answers_are_those_of_the_proxy_or_of_the_service_alone(front: Proxy, webs: list[socket.socket]) -> None:
+    # A body over the limit.
+    assert ask(front, "POST", "/api/v1/signers", b" " * 1_048_577) == failure(HTTPStatus.BAD_REQUEST)
+    # A challenge of a certificate authority.
     challenge = front.folder / "webroot/.well-known/acme-challenge/token"
     challenge.parent.mkdir(parents=True)
     challenge.write_text("an answer")
     with closing(http.client.HTTPConnection("127.0.0.1", front.http_port, timeout=60)) as connection:
         connection.request("GET", "/.well-known/acme-challenge/token")
         assert connection.getresponse().read() == b"an answer"
-
-
-def test_a_body_over_the_limit_is_a_bad_request_that_no_web_process_sees(
-    front: Proxy, webs: list[socket.socket]
-) -> None:
-    assert ask(front, "POST", "/api/v1/signers", b" " * 1_048_577) == failure(HTTPStatus.BAD_REQUEST)
     assert not anybody_calls(webs)
+    # A refusal of the service keeps its own Retry-After.
+    refusal = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n{}"
+    with front.connected() as client:
+        client.sendall(b"GET /api/v1/relayers HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with caller(webs) as (called, _):
+            called.sendall(refusal)
+            assert re.findall(rb"Retry-After: (\d+)", client.recv(65536)) == [b"7"]
 
 
 def test_a_web_process_sees_a_request_when_the_whole_of_it_has_come(front: Proxy, webs: list[socket.socket]) -> None:
@@ -199,15 +195,6 @@ def test_a_burst_is_answered_by_one_web_process_after_both_have_failed(tmp_path:
             for connection, _ in [stack.enter_context(caller([back])) for _ in clients]:
                 connection.sendall(ANSWER)
             assert [client.recv(12) for client in clients] == [b"HTTP/1.1 200"] * 8
-
-
-def test_sign_ins_from_one_address_are_limited(tmp_path: Path) -> None:
-    with proxied(tmp_path, servers.free_port(), servers.free_port()) as front:
-        tried = Counter(ask(front, "POST", "/admin/login/", b"username=a")[0] for _ in range(100))
-        shown = Counter(ask(front, "GET", "/admin/login/")[0] for _ in range(20))
-    # Those that are let through find no web process.
-    assert set(tried) == {429, 502}
-    assert shown == {502: 20}
 
 
 @contextmanager

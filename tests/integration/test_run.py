@@ -66,7 +66,7 @@ class Service:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service that has started for the first time."""
+    """A service that has started for the first time; the last test of it kills it."""
     service = Service(tmp_path_factory.mktemp("run") / "new" / "data")
     service.data_dir.parent.mkdir()
     service.start()
@@ -198,11 +198,10 @@ def test_a_worker_and_a_web_server_that_die_are_started_again(service: Service) 
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process when its parent exits")
-def test_a_service_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
-    service = Service(tmp_path / "data")
-    service.start()
+def test_a_service_that_is_killed_leaves_no_process(service: Service) -> None:
+    # Those that were restarted a moment ago may not have their own yet.
+    wait_until(lambda: len(children(service.process.pid)) >= 3)
     left = children(service.process.pid)
-    assert len(left) >= 3
     assert service.stop(signal.SIGKILL) == -signal.SIGKILL
     wait_until(lambda: not any(is_running(pid) for pid in left))
 
@@ -242,13 +241,7 @@ def test_a_data_dir_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
             for row in (
                 ("PORT", "65536", "PORT must be an integer from 1 to 65535"),
                 ("ENCRYPTION_KEYS", "1:short", "ENCRYPTION_KEYS must be a list of id:key pairs"),
-                ("DATABASE_URL", "mysql://127.0.0.1/x", "DATABASE_URL must start with postgresql:// or sqlite:"),
                 ("TASK_QUEUE_URL", "amqp://127.0.0.1", "TASK_QUEUE_URL must begin with redis://, postgresql:// or"),
-                (
-                    "EXTENSIONS",
-                    "quotes,moon",
-                    "EXTENSIONS: moon is unknown; choose from: lifecycle, quotes, signing, transactions\n",
-                ),
                 ("HOST", "192.0.2.1", "port"),
             )
         ),

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-import yaml
 from django.contrib.auth.models import User
 
 from notifications.models import Notification
@@ -19,6 +18,7 @@ from tests import check_schema, processes
 from tests.api import WireApi
 from tests.chain.encoded import SEPOLIA_CHAIN
 from tests.chain.fee_node import FeeNode, serve
+from tests.documents import parse
 from tests.relayers import factories
 from tests.relayers.factories import relayer
 from tests.servers import PROJECT
@@ -28,29 +28,30 @@ from tokens.writes import issue
 MAX_SECONDS = 900
 METHODS = {"get", "head", "post", "patch", "put", "delete", "options", "trace"}
 
+# The limits of each field of a body are tried where something is created, not where it is changed, too; those of a
+# signer in the contract's document.
 # What is meant to be so in the extensions: nodes may not answer, and no worker runs; a body that is well formed can
 # name what does not exist, or break a rule of the relayer; a cursor is that of a response; a notification or relayer
 # whose id is like a path of the extension is found there; servers strip the spaces around a header, here the only
-# thing that can be wrong with a request.
+# thing that can be wrong with a request. A rule with several conditions is for whatever meets one of them.
 RULES = """
+
+[[operations]]
+include-operation-id = [
+  "create_signer", "update_relayer", "resume_relayers", "update_fee_token", "replace_transaction"
+]
+phases.coverage.enabled = false
 
 [[operations]]
 include-path-regex = "/(balance|ready)$"
 checks.not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", 503]
 
 [[operations]]
-include-path-regex = "^/api/v1/(signers/.*|relayers(/{relayer_id})?)$"
-include-method = ["PATCH", "POST"]
+include-method = ["PATCH", "POST", "PUT"]
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]
-include-path-regex = "/transactions(/{transaction_id}(/speed-up)?)?$"
-include-method = ["POST", "PUT"]
-checks.positive_data_acceptance.enabled = false
-
-[[operations]]
-include-path-regex = "/(deliveries|transactions)$"
-include-method = "GET"
+include-operation-id = ["list_deliveries", "list_transactions"]
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]
@@ -66,8 +67,7 @@ checks.negative_data_rejection.enabled = false
 
 @pytest.fixture
 def document(wire: WireApi) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load(wire.get("/api/schema").text)
-    return loaded
+    return parse(wire.get("/api/schema").text)
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_no_answer_of_the_extensions_is_undocumented(transactional_db: None, use
     with processes.web(tmp_path / "log", EXTENSIONS=",".join(extensions.BUILT)) as port:
         # A stand-in of the tests, which echoes.
         options = ("--exclude-path=/api/v1/items/{identifier}/polish", "--warnings=off")
-        output = stated(port, token, tmp_path, 8, *options, rules=RULES)
+        output = stated(port, token, tmp_path, 5, *options, rules=RULES)
     assert "50 selected / 51 total" in output
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -95,16 +96,9 @@ class Load:
             thread.join()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_that_is_stopped_answers_all_that_it_has_received(number: signal.Signals) -> None:
+def test_a_server_that_is_stopped_answers_all_that_it_has_received() -> None:
+    """Those that came before the signal, and one of which only the half has come by then."""
     with serving() as (process, port), Load(port, 50, 1) as load:
-        process.send_signal(number)
-        assert process.wait(PATIENCE_SECONDS) == 0
-    assert set(load.outcomes) <= {"200", "refused"}
-
-
-def test_a_request_that_was_half_received_at_the_stop_is_answered() -> None:
-    with serving() as (process, port):
         with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
             connection.sendall(raw.request(b"POST", b"/api/v1/signers", b"Content-Length: 2\r\n") + b"{")
             process.send_signal(signal.SIGTERM)
@@ -114,12 +108,13 @@ def test_a_request_that_was_half_received_at_the_stop_is_answered() -> None:
             response.begin()
             assert (response.status, json.load(response)) == (401, bodies.failure("Unauthorized"))
         assert process.wait(PATIENCE_SECONDS) == 0
+    assert set(load.outcomes) <= {"200", "refused"}
 
 
 def test_a_server_that_drains_answers_on_new_connections_too() -> None:
     # For half of it, and so for as long as this takes.
     with serving(TEST_CONSTANTS=DRAIN.format(600)) as (process, port):
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
         wait_until(lambda: is_stopping(port))
         outcomes: Counter[str] = Counter()
         answers(port, outcomes, 2)
@@ -133,9 +128,17 @@ def is_stopping(port: int) -> bool:
     return outcomes["200"] < 2
 
 
-def test_processes_are_replaced_without_a_failed_request() -> None:
+@pytest.fixture(scope="module")
+def pair(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A server with two processes, and its port; the last test of it kills it."""
+    with django_db_blocker.unblock(), serving(WEB_PROCESSES="2", TEST_CONSTANTS=DRAIN.format(5)) as running:
+        yield running
+
+
+def test_processes_are_replaced_without_a_failed_request(pair: tuple[subprocess.Popen[bytes], int]) -> None:
+    process, port = pair
     # On connections that stay open, as a proxy has them. None is idle for as long as a process drains.
-    with serving(WEB_PROCESSES="2", TEST_CONSTANTS=DRAIN.format(5)) as (process, port), Load(port, 50) as load:
+    with Load(port, 50) as load:
         old = list(processes.children(process.pid))
         process.send_signal(signal.SIGHUP)
         wait_until(lambda: not any(is_running(pid) for pid in old))
@@ -145,23 +148,23 @@ def test_processes_are_replaced_without_a_failed_request() -> None:
     assert len(old) == 2
 
 
-def test_a_process_that_crashes_is_replaced_and_the_others_go_on() -> None:
-    with serving(WEB_PROCESSES="2") as (process, port):
-        old = list(processes.children(process.pid))
-        os.kill(old[0], signal.SIGKILL)
-        assert [answers(port, Counter()) for _ in range(20)] == [True] * 20
-        wait_until(lambda: len(set(processes.children(process.pid)) - set(old)) == 1)
+def test_a_process_that_crashes_is_replaced_and_the_others_go_on(pair: tuple[subprocess.Popen[bytes], int]) -> None:
+    process, port = pair
+    old = list(processes.children(process.pid))
+    os.kill(old[0], signal.SIGKILL)
+    assert [answers(port, Counter()) for _ in range(20)] == [True] * 20
+    wait_until(lambda: len(set(processes.children(process.pid)) - set(old)) == 1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process when its parent exits")
-def test_processes_end_with_a_server_that_is_killed() -> None:
-    with serving() as (process, port):
-        left = list(processes.children(process.pid))
-        process.kill()
-        process.wait()
-        # Well before the time for which a client may hold a connection.
-        wait_until(lambda: not any(is_running(pid) for pid in left), seconds=20)
-    assert len(left) == 1
+def test_processes_end_with_a_server_that_is_killed(pair: tuple[subprocess.Popen[bytes], int]) -> None:
+    process, port = pair
+    left = list(processes.children(process.pid))
+    process.kill()
+    process.wait()
+    # Well before the time for which a client may hold a connection.
+    wait_until(lambda: not any(is_running(pid) for pid in left), seconds=20)
+    assert len(left) == 2
     assert not answers(port, Counter())
 
 

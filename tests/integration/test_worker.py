@@ -3,7 +3,6 @@
 import json
 import signal
 import sqlite3
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -22,11 +21,12 @@ from relayer_service.background.queues import background, create_queue
 from relayer_service.models import PeriodicRun
 from tests import processes
 from tests.concurrency import PATIENCE_SECONDS, in_threads, wait_until
+from tests.forked_workers import Source, Worker
 from tests.sample.models import Job
 from tests.sample.tasks import LEASE, do_job, sweep_jobs
 from tests.servers import free_port
 
-StartWorker = Callable[..., "subprocess.Popen[bytes]"]
+StartWorker = Callable[..., Worker]
 
 # Each queue once: which database the rows are in makes no difference to it.
 QUEUES = ["postgresql"] if settings.DATABASE_URL.startswith("postgres") else ["sqlite", "redis"]
@@ -63,19 +63,26 @@ def logs(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def start_worker(queue_url: str, logs: Path) -> Iterator[StartWorker]:
-    started: list[subprocess.Popen[bytes]] = []
+@pytest.fixture(scope="module")
+def source(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
+    """What all workers of these tests are forked from, with few connections for their threads."""
+    source = Source(tmp_path_factory.mktemp("workers") / "log", DATABASE_POOL_SIZE="4", LOG_LEVEL="DEBUG")
+    yield source
+    source.end()
 
-    def start(**environment: str) -> subprocess.Popen[bytes]:
-        with (logs / f"worker-{len(started)}").open("wb") as log:
-            started.append(processes.worker(log, TASK_QUEUE_URL=queue_url, **environment))
+
+@pytest.fixture
+def start_worker(source: Source, queue_url: str, logs: Path) -> Iterator[StartWorker]:
+    started: list[Worker] = []
+
+    def start(threads: int = 4) -> Worker:
+        log = logs / f"worker-{len(started)}"
+        started.append(source.fork(log, TASK_QUEUE_URL=queue_url, WORKER_THREADS=threads))
         return started[-1]
 
     yield start
-    for process in started:
-        process.kill()
-        process.wait()
+    for worker in started:
+        worker.kill()
 
 
 def create_jobs(count: int, seconds: float = 0) -> list[int]:
@@ -108,7 +115,7 @@ def queued_jobs() -> list[int]:
 @pytest.mark.long
 def test_one_worker_runs_many_tasks_at_once_on_few_connections(start_worker: StartWorker) -> None:
     push_jobs(create_jobs(16, seconds=PATIENCE_SECONDS))
-    start_worker(WORKER_THREADS="17", DATABASE_POOL_SIZE="4")
+    start_worker(threads=17)
     wait_until(lambda: running() == 16)
     let_jobs_end()
     wait_until(lambda: 0 not in times_done())
@@ -118,13 +125,12 @@ def test_one_worker_runs_many_tasks_at_once_on_few_connections(start_worker: Sta
 def test_what_a_killed_worker_left_is_done_once_by_another(start_worker: StartWorker) -> None:
     cut_off = create_jobs(2, seconds=PATIENCE_SECONDS)
     push_jobs(cut_off)
-    victim = start_worker(WORKER_THREADS="2")
+    victim = start_worker(threads=2)
     wait_until(lambda: running() == 2)
-    start_worker(WORKER_THREADS="4")
+    start_worker()
     # Each is pushed twice, and a sweep pushes it again.
     push_jobs(create_jobs(20) * 2)
     victim.kill()
-    victim.wait()
     assert Job.objects.filter(pk__in=cut_off, done=0, lease__isnull=False).count() == 2
     let_jobs_end()
     wait_until(lambda: 0 not in times_done())
@@ -138,16 +144,16 @@ def test_a_stopped_worker_ends_its_task_and_leaves_the_queue_to_the_next(
 ) -> None:
     first, second, third = create_jobs(3, seconds=PATIENCE_SECONDS)
     push_jobs([first])
-    worker = start_worker(WORKER_THREADS="1", LOG_LEVEL="DEBUG")
+    worker = start_worker(threads=1)
     wait_until(lambda: running() == 1)
     push_jobs([second, third])
     worker.send_signal(signal.SIGTERM)
     wait_until(lambda: "Shutting down gracefully" in (logs / "worker-0").read_text())
     let_jobs_end()
-    assert worker.wait(PATIENCE_SECONDS) == 0
+    assert worker.wait() == 0
     assert times_done() == [1, 0, 0]
     assert queued_jobs() == [second, third]
-    start_worker(WORKER_THREADS="1")
+    start_worker(threads=1)
     wait_until(lambda: times_done() == [1, 1, 1])
 
 
@@ -166,7 +172,6 @@ def test_work_for_later_outlives_the_worker_and_is_not_done_early(start_worker: 
     worker = start_worker()
     wait_until(PeriodicRun.objects.filter(name="sweep_jobs", finished_at__isnull=False).exists)
     worker.kill()
-    worker.wait()
     assert times_done() == [0]
     # Three days pass.
     Job.objects.update(due_at=timezone.now())
@@ -176,15 +181,15 @@ def test_work_for_later_outlives_the_worker_and_is_not_done_early(start_worker: 
 
 @pytest.mark.long
 def test_periodic_work_runs_once_a_slot_across_three_workers(start_worker: StartWorker, logs: Path) -> None:
-    workers = [start_worker(LOG_LEVEL="DEBUG", WORKER_THREADS="4") for _ in range(3)]
+    workers = [start_worker() for _ in range(3)]
     files = [logs / f"worker-{number}" for number in range(3)]
-    wait_until(lambda: all("Enqueueing periodic task" in file.read_text() for file in files))
+    wait_until(lambda: all(file.exists() and "Enqueueing periodic task" in file.read_text() for file in files))
     newest = PeriodicRun.objects.filter(name="sweep_jobs").values_list("slot", flat=True)
     wait_until(newest.exists)
     all_up = newest.get()
     wait_until(lambda: newest.get() >= all_up + 3)
     for worker in workers:
-        processes.stop(worker)
+        worker.stop()
     lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     slots = [line["slot"] for line in lines if line.get("name") == "sweep_jobs" and "slot" in line]
     assert len(slots) > 1

@@ -1,7 +1,5 @@
 """Deliveries of a webhook over the API, and signing keys that are rotated without a gap."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
@@ -67,43 +65,33 @@ def hook(db: None) -> Notification:
     return hook
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("", [FAILED, PENDING]),
-        ("?state=failed", [FAILED]),
-        ("?state=delivered", []),
-        ("?event=relayer.paused", [FAILED, PENDING]),
-        ("?event=relayer.resumed", []),
-        ("?created_from=2026-01-02T03:04:06.000678Z", [FAILED]),
-        ("?created_before=2026-01-02T03:04:06.000678Z", [PENDING]),
-        ("?created_from=2026-01-02T04:04:05%2B01:00&created_before=2026-01-02T02:04:06-01:00", [PENDING]),
-        ("?created_from=2026-01-02T03:04:06Z&state=pending", []),
-    ],
-)
-def test_the_deliveries_of_a_notification_are_listed_the_newest_first(
-    manager: Api, hook: Notification, query: str, expected: list[Any]
-) -> None:
-    assert manager.get(PATH + query).body == bodies.page(expected, total_items=len(expected))
+QUERIES = {
+    "": [FAILED, PENDING],
+    "?state=failed": [FAILED],
+    "?event=relayer.resumed": [],
+    "?created_from=2026-01-02T03:04:06.000678Z": [FAILED],
+    "?created_before=2026-01-02T03:04:06.000678Z": [PENDING],
+    "?created_from=2026-01-02T04:04:05%2B01:00&created_before=2026-01-02T02:04:06-01:00": [PENDING],
+    "?created_from=2026-01-02T03:04:06Z&state=pending": [],
+}
+FAULTS = {
+    "state=lost": "state: must be one of: pending, delivered, failed",
+    "state=failed&state=pending": "state: given more than once",
+    "event=relayer.lost": f"event: must be one of: {', '.join(all_events())}"[:200],
+    "created_from=2026-01-02": f"created_from: {TIME}",
+    # A plus sign that is not encoded is a space.
+    "created_before=2026-01-02T03:04:06+01:00": f"created_before: {TIME}",
+    "created_before=2026-02-30T00:00:00Z": f"created_before: {TIME}",
+    "created_before=0001-01-01T00:00:00%2B01:00": f"created_before: {TIME}",
+}
 
 
-@pytest.mark.parametrize(
-    ("query", "fault"),
-    [
-        ("state=lost", "state: must be one of: pending, delivered, failed"),
-        ("state=failed&state=pending", "state: given more than once"),
-        ("event=relayer.lost", f"event: must be one of: {', '.join(all_events())}"[:200]),
-        ("created_from=2026-01-02", f"created_from: {TIME}"),
-        ("created_from=2026-01-02T03:04:06", f"created_from: {TIME}"),
-        # A plus sign that is not encoded is a space.
-        ("created_before=2026-01-02T03:04:06+01:00", f"created_before: {TIME}"),
-        ("created_before=2026-02-30T00:00:00Z", f"created_before: {TIME}"),
-        ("created_before=0001-01-01T00:00:00%2B01:00", f"created_before: {TIME}"),
-    ],
-)
-def test_a_filter_that_cannot_be_is_refused(manager: Api, hook: Notification, query: str, fault: str) -> None:
-    answer = manager.get(f"{PATH}?{query}")
-    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
+def test_the_deliveries_of_a_notification_are_listed_the_newest_first(manager: Api, hook: Notification) -> None:
+    for query, expected in QUERIES.items():
+        assert manager.get(PATH + query).body == bodies.page(expected, total_items=len(expected)), query
+    for query, fault in FAULTS.items():
+        answer = manager.get(f"{PATH}?{query}")
+        assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
 
 
 def delivery_log() -> list[dict[str, Any]]:
@@ -150,42 +138,30 @@ def test_a_delivery_is_shown_without_signatures(hook: Notification, user: User, 
     assert len(queries) == 4
 
 
-def test_a_delivery_is_replayed(manager: Api, hook: Notification) -> None:
+def test_a_delivery_is_replayed_and_one_of_another_notification_is_not_found(manager: Api, hook: Notification) -> None:
     answer = manager.post(f"{PATH}/msg_2/replay")
     replayed = answer.body["data"]
     assert (answer.status, replayed["state"], replayed["attempts"]) == (200, "pending", 0)
     assert Delivery.objects.get(identifier="msg_2").state == "pending"
     assert AuditEntry.objects.get(object_id="msg_2").reason == "Replayed."
-
-
-@pytest.mark.parametrize("identifier", ["msg_3", "msg_4", "msg_%00"])
-def test_a_delivery_of_another_notification_is_not_found(manager: Api, hook: Notification, identifier: str) -> None:
-    for answer in (manager.get(f"{PATH}/{identifier}"), manager.post(f"{PATH}/{identifier}/replay")):
-        unknown = bodies.failure(f"Delivery with ID {unquote(identifier)} not found")
-        assert (answer.status, answer.body) == (404, unknown)
-
-
-def test_a_delivery_of_an_unknown_notification_is_not_found(manager: Api, db: None) -> None:
+    for identifier in ("msg_3", "msg_4", "msg_%00"):
+        for answer in (manager.get(f"{PATH}/{identifier}"), manager.post(f"{PATH}/{identifier}/replay")):
+            unknown = bodies.failure(f"Delivery with ID {unquote(identifier)} not found")
+            assert (answer.status, answer.body) == (404, unknown)
     answer = manager.get("/api/v1/notifications/none/deliveries/msg_2")
     assert (answer.status, answer.body) == (404, bodies.failure("Notification with ID none not found"))
 
 
-def test_a_test_event_is_sent(manager: Api, hook: Notification) -> None:
+def test_a_test_event_is_sent_to_an_enabled_notification(manager: Api, hook: Notification) -> None:
     answer = manager.post("/api/v1/notifications/hook-1/test")
     sent = Delivery.objects.get(event="notification.test")
     assert (answer.status, answer.body["data"]["id"], sent.notification) == (201, sent.identifier, hook)
-
-
-def test_no_test_event_is_sent_to_a_disabled_notification(manager: Api, hook: Notification) -> None:
     Notification.objects.update(enabled=False)
     answer = manager.post("/api/v1/notifications/hook-1/test")
     assert (answer.status, answer.body) == (409, bodies.failure("Notification is disabled"))
-
-
-@pytest.mark.parametrize("key", [{}, {"Idempotency-Key": "4b1e-7"}])
-def test_no_test_event_is_sent_to_an_id_that_none_can_have(manager: Api, db: None, key: dict[str, str]) -> None:
-    answer = manager.post("/api/v1/notifications/%00/test", headers=key)
-    assert (answer.status, answer.body) == (404, bodies.failure("Notification with ID \0 not found"))
+    for key in ({}, {"Idempotency-Key": "4b1e-7"}):
+        answer = manager.post("/api/v1/notifications/%00/test", headers=key)
+        assert (answer.status, answer.body) == (404, bodies.failure("Notification with ID \0 not found"))
 
 
 def test_a_notification_that_is_deleted_concurrently_gets_no_test_event(
@@ -225,9 +201,7 @@ def test_for_a_day_after_a_change_both_keys_sign(api: Api, hook: Notification) -
     assert keys_that_verify(hook, *keys) == ["the second key", "the third key"]
     Notification.objects.update(previous_key_until=timezone.now() - timedelta(seconds=1))
     assert keys_that_verify(hook, *keys) == ["the third key"]
-
-
-def test_a_key_that_is_removed_signs_nothing_more(api: Api, hook: Notification) -> None:
-    for key in ("the first key", "", "another key"):
-        api.patch("/api/v1/notifications/hook-1", {"signing_key": key})
-    assert keys_that_verify(hook, "the first key", "another key") == ["another key"]
+    # One that is removed signs nothing more.
+    for key in ("", "another key"):
+        api.patch(path, {"signing_key": key})
+    assert keys_that_verify(hook, *keys, "another key") == ["another key"]

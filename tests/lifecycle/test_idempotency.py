@@ -1,7 +1,5 @@
 """Idempotency-Key: a request that is sent twice creates once."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +8,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from notifications.models import Delivery, Notification
-from relayer_service.models import IdempotentRequest
+from relayer_service.models import IdempotentRequest, Job
 from relayers.models import Relayer
 from signers.models import Signer
 from tests.api import Answer, Api
@@ -32,6 +30,10 @@ HOOK = {"url": "https://hooks.example.com", "signing_key": "a secret of ours"}
         ("/api/v1/notifications", HOOK, Notification),
         ("/api/v1/relayers", RELAYER, Relayer),
         ("/api/v1/notifications/hook-1/test", None, Delivery),
+        *(
+            (path, {"filter": {}}, Job)
+            for path in ("/api/v1/relayers/pause", "/api/v1/notifications/hook-1/deliveries/replay")
+        ),
     ],
 )
 def test_the_same_request_gets_the_same_answer_and_creates_once(
@@ -47,24 +49,29 @@ def test_the_same_request_gets_the_same_answer_and_creates_once(
     assert model.objects.count() == before + 1
 
 
-def test_another_body_under_the_same_key_is_a_conflict(manager: Api) -> None:
-    manager.post("/api/v1/notifications", HOOK, headers=dict(KEY))
-    answer = manager.post("/api/v1/notifications", HOOK | {"signing_key": "another"}, headers=dict(KEY))
-    message = "The Idempotency-Key was already used with a different body"
-    assert (answer.status, answer.body) == (409, bodies.failure(message))
-    assert Notification.objects.count() == 1
-
-
-def test_a_key_is_of_one_token_and_one_route(manager: Api, user: User) -> None:
+def test_a_key_is_of_one_token_one_route_and_one_body_for_a_day(manager: Api, user: User, settings: Any) -> None:
     other = Api(issue(name="another", user=user, scopes=["manage"])[1])
     factories.signer()
-    answers = [
-        manager.post("/api/v1/notifications", HOOK, headers=dict(KEY)),
-        other.post("/api/v1/notifications", HOOK, headers=dict(KEY)),
-        manager.post("/api/v1/relayers", RELAYER, headers=dict(KEY)),
-    ]
-    assert [answer.status for answer in answers] == [201, 201, 201]
-    assert len({answer.body["data"]["id"] for answer in answers}) == 3
+    notifications = "/api/v1/notifications"
+    answers = [manager.post(notifications, HOOK, headers=dict(KEY))]
+    # Nothing of the body is kept but a digest.
+    kept = IdempotentRequest.objects.values().get()
+    assert (HOOK["signing_key"] in str(kept), len(kept["digest"])) == (False, 64)
+    answers += [other.post(notifications, HOOK, headers=dict(KEY))]
+    answers += [manager.post("/api/v1/relayers", RELAYER, headers=dict(KEY))]
+    refused = manager.post(notifications, HOOK | {"signing_key": "another"}, headers=dict(KEY))
+    message = "The Idempotency-Key was already used with a different body"
+    assert (refused.status, refused.body) == (409, bodies.failure(message))
+    a_day_ago = timezone.now() - timedelta(hours=24, seconds=1)
+    IdempotentRequest.objects.update(at=a_day_ago)
+    answers += [manager.post(notifications, HOOK, headers=dict(KEY))]
+    settings.EXTENSIONS = []
+    answers += [manager.post("/api/v1/signers", SIGNER, headers=dict(KEY)) for _ in range(2)]
+    assert [answer.status for answer in answers] == [201] * 6
+    assert len({answer.body["data"]["id"] for answer in answers}) == 6
+    IdempotentRequest.objects.update(at=a_day_ago)
+    IdempotentRequest.objects.prune()
+    assert not IdempotentRequest.objects.exists()
 
 
 def test_a_request_that_failed_can_be_sent_again(manager: Api) -> None:
@@ -76,29 +83,12 @@ def test_a_request_that_failed_can_be_sent_again(manager: Api) -> None:
     assert manager.post("/api/v1/notifications", body, headers=dict(KEY)).status == 201
 
 
-def test_a_key_is_kept_for_a_day(manager: Api) -> None:
-    first = manager.post("/api/v1/notifications", HOOK, headers=dict(KEY))
-    IdempotentRequest.objects.update(at=timezone.now() - timedelta(hours=24, seconds=1))
-    again = manager.post("/api/v1/notifications", HOOK, headers=dict(KEY))
-    assert first.body["data"]["id"] != again.body["data"]["id"]
-    IdempotentRequest.objects.update(at=timezone.now() - timedelta(hours=24, seconds=1))
-    IdempotentRequest.objects.prune()
-    assert not IdempotentRequest.objects.exists()
-
-
-@pytest.mark.parametrize("key", ["", " ", "ä", "a b", "a,b", "x" * 256])
-def test_a_key_that_cannot_be_kept_is_refused(manager: Api, key: str) -> None:
-    answer = manager.post("/api/v1/notifications", HOOK, headers={"Idempotency-Key": key})
+def test_a_key_that_cannot_be_kept_is_refused(manager: Api) -> None:
     fault = "Idempotency-Key: one key of 1 to 255 visible ASCII characters without commas is required"
-    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
+    for key in ("", " ", "ä", "a b", "a,b", "x" * 256):
+        answer = manager.post("/api/v1/notifications", HOOK, headers={"Idempotency-Key": key})
+        assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
     assert not Notification.objects.exists()
-
-
-def test_nothing_of_the_body_is_kept_but_a_digest(manager: Api) -> None:
-    manager.post("/api/v1/notifications", HOOK, headers=dict(KEY))
-    kept = IdempotentRequest.objects.values().get()
-    assert HOOK["signing_key"] not in str(kept)
-    assert len(kept["digest"]) == 64
 
 
 @pytest.mark.django_db(transaction=True)
@@ -110,9 +100,3 @@ def test_of_two_requests_at_once_one_creates_and_both_get_its_answer(manager: Ap
     assert {answer.status for answer in answers} == {201}
     assert len({answer.text for answer in answers}) == 1
     assert Notification.objects.count() == 1
-
-
-def test_without_the_extension_the_header_is_ignored(manager: Api, settings: Any) -> None:
-    settings.EXTENSIONS = []
-    ids = {manager.post("/api/v1/signers", SIGNER, headers=dict(KEY)).body["data"]["id"] for _ in range(2)}
-    assert len(ids) == 2

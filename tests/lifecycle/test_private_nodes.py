@@ -1,7 +1,5 @@
 """Private nodes of relayers over REST: set with the scope `manage`, and shown by extension operations only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -43,15 +41,14 @@ def test_private_nodes_are_stored_encrypted_and_shown_masked(manager: Api, nodes
     assert removed.body["data"] == contract[0]
 
 
-def test_a_private_node_of_another_chain_is_refused(manager: Api, nodes: StubNodes) -> None:
+def test_a_private_node_of_another_chain_and_zero_blocks_are_refused(manager: Api, nodes: StubNodes) -> None:
     factories.relayer()
-    answer = manager.patch(PATH, {"private_rpc_urls": [{"url": nodes.url(5)}]})
-    fault = f"private_rpc_urls[0].url: this node is on chain 5, not on {SEPOLIA}"
-    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
-
-
-def test_zero_blocks_are_refused(manager: Api) -> None:
-    factories.relayer()
-    answer = manager.patch(PATH, {"private_fallback_blocks": 0})
-    fault = "private_fallback_blocks: a whole number from 1 to 2147483647 is required"
-    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
+    for patch, fault in (
+        (
+            {"private_rpc_urls": [{"url": nodes.url(5)}]},
+            f"private_rpc_urls[0].url: this node is on chain 5, not on {SEPOLIA}",
+        ),
+        ({"private_fallback_blocks": 0}, "private_fallback_blocks: a whole number from 1 to 2147483647 is required"),
+    ):
+        answer = manager.patch(PATH, patch)
+        assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))

@@ -79,28 +79,21 @@ def test_a_successor_has_the_rights_limits_and_expiry_of_the_token(user: User) -
     ]
 
 
-def test_the_overlap_is_a_day_without_a_body_and_may_be_none(user: User) -> None:
+def test_the_overlap_is_a_day_without_a_body_at_most_a_week_and_may_be_none(user: User) -> None:
     _, text = issue(name="ci", user=user, scopes=SCOPES)
+    fault = "overlap_seconds: a whole number from 0 to 604800 is required"
+    for overlap in (-1, 604_801, True, "60"):
+        refused = Api(text).post(PATH, {"overlap_seconds": overlap})
+        assert bodies.uncoded(refused.body) == bodies.bad_request(fault)
     second = Api(text).post(PATH).body["data"]["token"]
     assert tokens()[0].expires_at == tokens()[0].replaced_at + timedelta(days=1)  # type: ignore[operator]
     Api(second).post(PATH, {"overlap_seconds": 0})
     assert [status(each) for each in (text, second)] == [200, 401]
     assert [token.expires_at for token in tokens()][2] is None
-
-
-@pytest.mark.parametrize("overlap", [-1, 604_801, True, "60"])
-def test_an_overlap_is_at_most_a_week(user: User, overlap: Any) -> None:
-    _, text = issue(name="ci", user=user, scopes=SCOPES)
-    fault = "overlap_seconds: a whole number from 0 to 604800 is required"
-    assert bodies.uncoded(Api(text).post(PATH, {"overlap_seconds": overlap}).body) == bodies.bad_request(fault)
-    assert len(tokens()) == 1
-
-
-def test_an_overlap_does_not_extend_the_token(user: User) -> None:
+    # It does not extend the token.
     soon = timezone.now() + timedelta(minutes=5)
-    _, text = issue(name="ci", user=user, scopes=SCOPES, expires_at=soon)
-    assert Api(text).post(PATH).status == 201
-    assert [token.expires_at for token in tokens()] == [soon, soon]
+    assert Api(issue(name="ci", user=user, scopes=SCOPES, expires_at=soon)[1]).post(PATH).status == 201
+    assert [token.expires_at for token in tokens()[3:]] == [soon, soon]
 
 
 def test_a_request_that_is_sent_again_issues_nothing_and_stores_no_secret(user: User) -> None:
@@ -125,13 +118,25 @@ def test_a_token_and_its_successors_rotate_at_one_rate(user: User, settings: Any
     assert (len(tokens()), Api(other).post(PATH).status) == (4, 201)
 
 
-def test_a_token_is_not_rotated_without_end(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_not_rotated_without_end_or_when_it_is_over(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """A family is locked and revoked at once."""
     monkeypatch.setattr(writes, "MAX_FAMILY", 2)
     token, _ = issue(name="ci", user=user, scopes=SCOPES)
     successor = rotate(token.pk).new
     with pytest.raises(NotRotatable, match="the token was rotated 2 times: issue a new one"):
         rotate(successor.pk)
+    ends: list[Any] = [{"enabled": False}, {"expires_at": datetime(2020, 1, 1, tzinfo=UTC)}, None]
+    for over in ends:
+        token, text = issue(name="ci", user=user, scopes=SCOPES)
+        assert status(text) == 200
+        # As another process would: the token is still cached in this one.
+        row = AccessToken.objects.filter(pk=token.pk)
+        if over:
+            row.update(**over)
+        else:
+            row._raw_delete(row.db)
+        assert Api(text).post(PATH).status == 401
+    assert len(tokens()) == 2 + 2
 
 
 @pytest.mark.django_db(transaction=True)
@@ -140,20 +145,6 @@ def test_of_concurrent_rotations_one_issues_a_token(user: User) -> None:
     answers = in_threads(*[lambda: Api(text).post(PATH).status] * 4)
     assert sorted(answers) == [201, 409, 409, 409]
     assert len(tokens()) == 2
-
-
-@pytest.mark.parametrize("over", [{"enabled": False}, {"expires_at": datetime(2020, 1, 1, tzinfo=UTC)}, None])
-def test_a_token_that_is_over_is_not_rotated_even_if_it_was_just_verified(user: User, over: Any) -> None:
-    token, text = issue(name="ci", user=user, scopes=SCOPES)
-    assert status(text) == 200
-    # As another process would: the token is still cached in this one.
-    row = AccessToken.objects.filter(pk=token.pk)
-    if over:
-        row.update(**over)
-    else:
-        row._raw_delete(row.db)
-    assert Api(text).post(PATH).status == 401
-    assert len(tokens()) == (1 if over else 0)
 
 
 def family(user: User, overlap: timedelta = timedelta(hours=1)) -> list[str]:
@@ -216,13 +207,8 @@ def test_first_rules_after_a_rotation_are_those_of_the_whole_family(user: User, 
     assert [(each.object_pk, each.reason, each.changes) for each in entries if each.reason] == [
         (str(pk), reason, {"spending_rules.max_value": [None, "1"]}) for pk in others
     ]
-
-
-@pytest.mark.parametrize("chosen", [0, 1, 2])
-def test_rules_that_are_changed_after_a_rotation_are_those_of_the_whole_family(user: User, chosen: int) -> None:
-    family(user)
-    set_rules(tokens()[1].pk, max_value="1")
-    set_rules(tokens()[chosen].pk, max_value="2")
+    # So are those that it changes.
+    set_rules(changed, max_value="2")
     assert shared_rules() == {"max_value": "2"}
 
 

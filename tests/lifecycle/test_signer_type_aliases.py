@@ -1,7 +1,5 @@
 """SIGNER_TYPE_ALIASES: signer types by the names of OpenZeppelin Relayer, for tokens with a scope."""
 
-from __future__ import annotations
-
 import pytest
 from pytest_django import Settings
 
@@ -21,19 +19,28 @@ def aliases(settings: Settings) -> None:
     settings.SIGNER_TYPE_ALIASES = True
 
 
-def test_each_type_has_an_alias() -> None:
-    assert {*type_aliases.TYPES.values()} == {*SignerType}
-
-
-@pytest.mark.parametrize(("alias", "signer_type"), type_aliases.TYPES.items())
 @pytest.mark.usefixtures("aliases")
-def test_a_signer_is_created_and_read_with_an_alias(manager: Api, alias: str, signer_type: SignerType) -> None:
-    shown = {"id": "s", "type": alias, "config": SHOWN[signer_type]}
-    created = manager.post("/api/v1/signers", {"id": "s", "type": alias, "config": CONFIGS[signer_type]})
-    assert (created.status, created.body) == (201, bodies.success(shown))
-    read = manager.get("/api/v1/signers/s")
-    assert (read.status, read.body) == (200, bodies.success(shown))
-    assert Signer.objects.get().type == signer_type
+def test_a_signer_is_created_and_read_with_an_alias(manager: Api) -> None:
+    assert {*type_aliases.TYPES.values()} == {*SignerType}
+    for alias, signer_type in type_aliases.TYPES.items():
+        shown = {"id": alias, "type": alias, "config": SHOWN[signer_type]}
+        created = manager.post("/api/v1/signers", {"id": alias, "type": alias, "config": CONFIGS[signer_type]})
+        assert (created.status, created.body) == (201, bodies.success(shown))
+        read = manager.get(f"/api/v1/signers/{alias}")
+        assert (read.status, read.body) == (200, bodies.success(shown))
+        assert Signer.objects.get(identifier=alias).type == signer_type
+
+
+@pytest.mark.usefixtures("aliases")
+def test_another_type_config_or_token_is_refused(manager: Api, api: Api, settings: Settings) -> None:
+    refused = api.post("/api/v1/signers", AWS)
+    assert (refused.status, refused.body) == (400, bodies.bad_request(TYPES))
+    refused = manager.post("/api/v1/signers", AWS | {"config": {"key_id": "k"}})
+    assert (refused.status, refused.body) == (400, bodies.bad_request("config.region: this field is required"))
+    for signer_type in ("azure_key_vault", ["aws_kms"], {"aws_kms": 1}, None):
+        assert manager.post("/api/v1/signers", AWS | {"type": signer_type}).status == 400
+    settings.EXTENSIONS = []
+    assert manager.post("/api/v1/signers", AWS).status == 400
 
 
 @pytest.mark.usefixtures("aliases")
@@ -45,33 +52,8 @@ def test_requests_of_the_interface_document_are_answered_with_its_types(manager:
         assert client.get("/api/v1/signers").body == bodies.page([shown], total_items=1)
 
 
-@pytest.mark.usefixtures("aliases")
-def test_a_token_without_scopes_has_the_types_of_the_interface_document_only(api: Api) -> None:
-    refused = api.post("/api/v1/signers", AWS)
-    assert (refused.status, refused.body) == (400, bodies.bad_request(TYPES))
-
-
-@pytest.mark.usefixtures("aliases")
-def test_faults_are_those_of_the_type(manager: Api) -> None:
-    refused = manager.post("/api/v1/signers", AWS | {"config": {"key_id": "k"}})
-    faults = bodies.bad_request("config.region: this field is required")
-    assert (refused.status, refused.body) == (400, faults)
-
-
-@pytest.mark.parametrize("signer_type", ["azure_key_vault", ["aws_kms"], {"aws_kms": 1}, None])
-@pytest.mark.usefixtures("aliases")
-def test_another_type_is_refused(manager: Api, signer_type: object) -> None:
-    assert manager.post("/api/v1/signers", AWS | {"type": signer_type}).status == 400
-
-
 def test_aliases_are_off_by_default(manager: Api) -> None:
     refused = manager.post("/api/v1/signers", AWS)
     assert (refused.status, refused.body) == (400, bodies.bad_request(TYPES))
     manager.post("/api/v1/signers", AWS | {"type": "provider_a_kms"})
     assert manager.get("/api/v1/signers/s").body["data"]["type"] == "provider_a_kms"
-
-
-@pytest.mark.usefixtures("aliases")
-def test_without_the_extension_there_are_no_aliases(manager: Api, settings: Settings) -> None:
-    settings.EXTENSIONS = []
-    assert manager.post("/api/v1/signers", AWS).status == 400

@@ -3,8 +3,6 @@
 And what one without the scope `send` manages: nothing that lets others send coins that they could not send before.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -67,10 +65,9 @@ def ruled(user: User, fleet: None) -> Api:
     return Api(text)
 
 
-def refused(answer: Answer, message: str) -> bool:
+def refused(answer: Answer, message: str) -> None:
     assert (answer.status, answer.body) == (403, bodies.failure(message))
     assert answer.headers["error-code"] == "token_limited"
-    return True
 
 
 def paused() -> list[str]:
@@ -80,60 +77,40 @@ def paused() -> list[str]:
 # With `allowed_relayers`.
 
 
-@pytest.mark.parametrize("operation", [each for each in WRITES if each not in (PATCH, PAUSE, RESUME)], ids=" ".join)
-def test_with_relayers_every_other_change_is_refused(limited: Api, operation: tuple[str, str]) -> None:
+def test_with_relayers_every_other_change_is_refused(limited: Api) -> None:
     before = rows()
-    assert refused(ask(limited, operation), NOT_OF_RELAYERS)
+    for operation in WRITES:
+        if operation not in (PATCH, PAUSE, RESUME):
+            refused(ask(limited, operation), NOT_OF_RELAYERS)
+    for end in ("", "/"):
+        refused(limited.patch(f"/api/v1/relayers/relayer-3{end}", {"name": "Mine"}), "Forbidden")
     assert (rows(), Job.objects.count()) == (before, 0)
 
 
 def test_with_relayers_it_changes_these(limited: Api) -> None:
-    policies = {"min_balance": 5}
-    body = {"name": "Mine", "paused": True, "policies": policies, "private_fallback_blocks": 3}
+    body = {"name": "Mine", "paused": True, "policies": {"min_balance": 5}, "private_fallback_blocks": 3}
     answer = limited.patch(PATH, body)
-    shown = {
-        "id": "relayer-1",
-        "name": "Mine",
-        "network": "sepolia",
-        "network_type": "evm",
+    kept = {"id": "relayer-1", "network": "sepolia", "network_type": "evm", "address": factories.ADDRESS}
+    kept |= {"signer_id": "signer-1", "notification_id": "hook-1"}
+    assert (answer.status, answer.body) == (200, bodies.success(kept | {"system_disabled": False} | body))
+
+
+def test_with_relayers_their_accounts_nodes_and_rules_stay(limited: Api) -> None:
+    before = rows()
+    for name, value in {
+        "signer_id": "signer-2",
+        "notification_id": None,
+        "custom_rpc_urls": NODES,
+        "private_rpc_urls": NODES,
+        "network": "mainnet",
+        "chain_id": 1,
         "address": factories.ADDRESS,
-        "signer_id": "signer-1",
-        "notification_id": "hook-1",
-        "paused": True,
-        "system_disabled": False,
-        "policies": policies,
-        "private_fallback_blocks": 3,
-    }
-    assert (answer.status, answer.body) == (200, bodies.success(shown))
-
-
-def test_with_relayers_it_changes_no_others(limited: Api) -> None:
-    before = rows()
-    assert refused(limited.patch("/api/v1/relayers/relayer-3", {"name": "Mine"}), "Forbidden")
-    assert refused(limited.patch("/api/v1/relayers/relayer-3/", {"name": "Mine"}), "Forbidden")
-    assert rows() == before
-
-
-@pytest.mark.parametrize(
-    "field",
-    [
-        {"signer_id": "signer-2"},
-        {"notification_id": None},
-        {"custom_rpc_urls": NODES},
-        {"private_rpc_urls": NODES},
-        {"network": "mainnet"},
-        {"chain_id": 1},
-        {"address": factories.ADDRESS},
-        {"allow_signing": ["messages"]},
-        {"spending_rules": None},
-        {"top_up": None},
-        {"of_a_later_release": 1},
-    ],
-    ids=lambda field: next(iter(field)),
-)
-def test_with_relayers_their_accounts_nodes_and_rules_stay(limited: Api, field: dict[str, Any]) -> None:
-    before = rows()
-    assert refused(limited.patch(PATH, {"name": "Mine", **field}), NOT_FIELDS)
+        "allow_signing": ["messages"],
+        "spending_rules": None,
+        "top_up": None,
+        "of_a_later_release": 1,
+    }.items():
+        refused(limited.patch(PATH, {"name": "Mine", name: value}), NOT_FIELDS)
     assert rows() == before
 
 
@@ -150,15 +127,12 @@ def test_with_relayers_a_job_pauses_and_resumes_these_alone(limited: Api) -> Non
     assert answer.body["data"]["total"] == 0
 
 
-def test_with_relayers_it_reads_all_and_rotates_itself(user: User, fleet: None) -> None:
+def test_relayers_limit_neither_reading_nor_rotation_nor_the_contracts_operations(user: User, fleet: None) -> None:
     limits = {"scopes": ["manage", "rotate"], "allowed_relayers": ["relayer-1"]}
     api = Api(issue(name="shop", user=user, **limits)[1])
     paths = ["relayers", "relayers/relayer-3", "signers", "notifications/hook-1", "networks", "fee-tokens"]
     assert [api.get(f"/api/v1/{path}").status for path in paths] == [200] * len(paths)
     assert api.post("/api/v1/tokens/rotate").status == 201
-
-
-def test_without_scopes_relayers_limit_none_of_the_contracts_operations(user: User, fleet: None) -> None:
     api = Api(issue(name="contract", user=user, allowed_relayers=["relayer-1"])[1])
     answers = [ask(api, operation).status for operation in CONTRACT]
     assert answers == [200, 201, 200, 200, 200]
@@ -168,65 +142,53 @@ def test_without_scopes_relayers_limit_none_of_the_contracts_operations(user: Us
 # With spending rules.
 
 
-@pytest.mark.parametrize(
-    "operation", [each for each in WRITES if each not in (PATCH, PAUSE, RESUME, *OF_WEBHOOKS)], ids=" ".join
-)
-def test_with_rules_every_other_change_is_refused(ruled: Api, operation: tuple[str, str]) -> None:
+def test_with_rules_every_other_change_but_of_webhooks_is_refused(ruled: Api) -> None:
     before = rows()
-    assert refused(ask(ruled, operation), NOT_WITH_RULES)
+    for operation in WRITES:
+        if operation not in (PATCH, PAUSE, RESUME, *OF_WEBHOOKS):
+            refused(ask(ruled, operation), NOT_WITH_RULES)
     assert rows() == before
-
-
-@pytest.mark.parametrize("operation", OF_WEBHOOKS, ids=" ".join)
-def test_with_rules_webhooks_can_be_managed(ruled: Api, operation: tuple[str, str]) -> None:
-    assert ask(ruled, operation).status not in {401, 403}
+    assert {ask(ruled, operation).status for operation in OF_WEBHOOKS}.isdisjoint({401, 403})
 
 
 def test_with_rules_it_names_and_pauses_relayers(ruled: Api) -> None:
     answer = ruled.patch(PATH, {"name": "Mine", "paused": True, "notification_id": None})
     assert (answer.status, answer.body["data"]["name"], paused()) == (200, "Mine", ["relayer-1"])
     assert ruled.post("/api/v1/relayers/resume", {"filter": {}}).body["data"]["total"] == 3
-
-
-@pytest.mark.parametrize(
-    "field",
-    [
-        {"signer_id": "signer-2"},
-        {"custom_rpc_urls": NODES},
-        {"private_rpc_urls": NODES},
-        {"private_fallback_blocks": 1},
-        {"network": "mainnet"},
-        {"policies": {"whitelist_receivers": None}},
-        {"allow_signing": ["messages"]},
-        {"spending_rules": None},
-        {"top_up": None},
-    ],
-    ids=lambda field: next(iter(field)),
-)
-def test_with_rules_what_they_rest_on_stays(ruled: Api, field: dict[str, Any]) -> None:
-    before = rows()
-    assert refused(ruled.patch(PATH, {"name": "Mine", **field}), NOT_FIELDS_WITH_RULES)
-    assert rows() == before
-
-
-def test_with_both_the_fields_of_both_are_left(user: User, fleet: None) -> None:
-    limits = {"allowed_relayers": ["relayer-1"], "spending_rules": RULES}
-    api = Api(issue(name="both", user=user, scopes=["manage"], **limits)[1])
-    assert refused(api.patch(PATH, {"policies": {}}), NOT_FIELDS_WITH_RULES)
-    assert refused(api.patch(PATH, {"notification_id": None}), NOT_FIELDS)
-    assert api.patch(PATH, {"name": "Mine"}).status == 200
-
-
-def test_rules_that_are_unknown_allow_nothing(ruled: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The token was deleted and its policy pruned, while a process still had it in its cache."""
-    monkeypatch.setattr(AccessToken, "read_spending_id", lambda self: 2**31)
-    assert ruled.patch(PATH, {"policies": {"min_balance": 5}}).status == 403
-
-
-def test_rules_that_were_removed_limit_nothing(ruled: Api) -> None:
+    # Rules that were removed limit nothing.
     SpendingPolicy.objects.update(rules={})
     assert ruled.patch(PATH, {"policies": {"min_balance": 5}}).status == 200
     assert ruled.post("/api/v1/relayers", RELAYER).status == 201
+
+
+def test_with_rules_what_they_rest_on_stays(ruled: Api) -> None:
+    before = rows()
+    for name, value in {
+        "signer_id": "signer-2",
+        "custom_rpc_urls": NODES,
+        "private_rpc_urls": NODES,
+        "private_fallback_blocks": 1,
+        "network": "mainnet",
+        "policies": {"whitelist_receivers": None},
+        "allow_signing": ["messages"],
+        "spending_rules": None,
+        "top_up": None,
+    }.items():
+        refused(ruled.patch(PATH, {"name": "Mine", name: value}), NOT_FIELDS_WITH_RULES)
+    assert rows() == before
+
+
+def test_with_both_the_fields_of_both_are_left_and_with_unknown_rules_none(
+    user: User, fleet: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = {"allowed_relayers": ["relayer-1"], "spending_rules": RULES}
+    api = Api(issue(name="both", user=user, scopes=["manage"], **limits)[1])
+    refused(api.patch(PATH, {"policies": {}}), NOT_FIELDS_WITH_RULES)
+    refused(api.patch(PATH, {"notification_id": None}), NOT_FIELDS)
+    assert api.patch(PATH, {"name": "Mine"}).status == 200
+    # The token was deleted and its policy pruned, while a process still had it in its cache.
+    monkeypatch.setattr(AccessToken, "read_spending_id", lambda self: 2**31)
+    assert api.patch(PATH, {"policies": {"min_balance": 5}}).status == 403
 
 
 # Without `send`.

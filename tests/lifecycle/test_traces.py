@@ -1,7 +1,5 @@
 """The trace of a request that asks a node or causes an event."""
 
-from __future__ import annotations
-
 from notifications.models import Delivery
 from tests.api import Api
 from tests.notifications.factories import send

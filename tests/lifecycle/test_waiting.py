@@ -1,7 +1,5 @@
 """Operations that wait for nodes or signers: limited, and without holding resources of others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -15,12 +13,13 @@ from tests.chain import faults
 from tests.contract import bodies
 from tests.relayers import factories
 
-BALANCE = ("GET", "/api/v1/relayers/relayer-1/balance", None)
 RELAYER = {"name": "R", "network": "hardhat", "network_type": "evm", "signer_id": "signer-1", "paused": False}
 
 
 class WatchedNode:
     """A node that notes of each request whether the caller held its database connection."""
+
+    url = ""
 
     def __init__(self) -> None:
         self.caller = connections["default"]
@@ -32,23 +31,20 @@ class WatchedNode:
 
 
 @pytest.fixture
-def watched() -> WatchedNode:
-    return WatchedNode()
+def watched() -> Iterator[WatchedNode]:
+    node = WatchedNode()
+    with faults.node(node.behave) as server:
+        node.url = f"http://127.0.0.1:{server.server_port}/"
+        yield node
 
 
 @pytest.fixture
-def url(watched: WatchedNode) -> Iterator[str]:
-    with faults.node(watched.behave) as server:
-        yield f"http://127.0.0.1:{server.server_port}/"
-
-
-@pytest.fixture
-def operations(url: str, db: None) -> list[tuple[str, str, Any]]:
+def operations(watched: WatchedNode, db: None) -> list[tuple[str, str, Any]]:
     """Each operation that waits, on a relayer whose node answers."""
-    nodes = [{"url": url, "weight": 100}]
+    nodes = [{"url": watched.url, "weight": 100}]
     factories.relayer(network="hardhat", rpc_urls=nodes)
     return [
-        BALANCE,
+        ("GET", "/api/v1/relayers/relayer-1/balance", None),
         ("POST", "/api/v1/relayers", RELAYER | {"custom_rpc_urls": nodes}),
         ("PATCH", "/api/v1/relayers/relayer-1", {"custom_rpc_urls": nodes}),
     ]

@@ -9,8 +9,7 @@ import time
 from tests.model import lane_state, payment_state
 from tests.model.lane_scenarios import LANE_SCENARIOS
 from tests.model.payment_scenarios import PAYMENT_SCENARIOS
-from tests.model.scenarios import Scenario
-from tests.model.search import Result
+from tests.model.search import Result, Scenario
 
 SCENARIOS = LANE_SCENARIOS | PAYMENT_SCENARIOS
 RULES = lane_state.RULES | payment_state.RULES

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from tests.model.lanes import LaneModel
-from tests.model.scenarios import Scenario
+from tests.model.search import Scenario
 
 LOSS = {"snapshot": 1, "failover": 1}
 LOSS_RULES = ("any_lane", "owner_first", "in_order", "seal", "reasons", "claims", "held_bumps")

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.model.payment_nodes import HONEST, LIAR, SILENT
 from tests.model.payments import PaymentModel
-from tests.model.scenarios import Scenario
+from tests.model.search import Scenario
 
 NODE_RULES = ("gate", "proof", "agreement", "comparison", "believed_heads")
 SPENDING_RULES = ("gate", "open_counts", "dated_when_mined", "release_needs_agreement")

@@ -1,11 +1,11 @@
-"""Breadth-first search of a model, so that every trace is a shortest one."""
+"""Scenarios, and a breadth-first search of their models, so that every trace is a shortest one."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 State = TypeVar("State", bound=Hashable)
 # A step: its label, the state after it, and whether it needs neither a fault nor a decision of a caller.
@@ -115,3 +115,23 @@ class Search(Generic[State]):
 def search(model: Model[State], *, until: str = "") -> Result:
     """Return what was found: all of it, or what comes before a violation of this invariant."""
     return Search(model, until=until).run()
+
+
+# Makes the model of a scenario with some of its rules.
+Build = Callable[[Collection[str]], Model[Any]]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    what: str
+    build: Build
+    rules: tuple[str, ...] = ()
+    # Rules that are not decided, for what the decided ones leave open.
+    proposed: tuple[str, ...] = ()
+    # The invariants that no rule of the service alone can keep here.
+    remains: frozenset[str] = frozenset()
+
+    def search(self, *, without: str = "", proposed: bool = True, until: str = "") -> Result:
+        """Search with all rules, or all but one."""
+        rules = self.rules + (self.proposed if proposed else ())
+        return search(self.build([rule for rule in rules if rule != without]), until=until)

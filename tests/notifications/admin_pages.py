@@ -11,7 +11,7 @@ from django.test import Client
 
 
 def staff_who_may(client: Client, *permissions: str) -> Client:
-    user = User.objects.create_user("vera", is_staff=True)
+    user, _ = User.objects.get_or_create(username="vera", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
     client.force_login(user)
     return client

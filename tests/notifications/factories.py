@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from notifications import subscriptions
-from notifications.delivery import attempts
+from notifications.delivery import posting
 from notifications.delivery.creating import create_deliveries
 from notifications.delivery.outbox import OutboxBatch
 from notifications.emitting import wake
@@ -32,17 +32,17 @@ def make_delivery(url: str = URL, signing_key: str | None = None, body: bytes = 
     return Delivery(identifier="msg_1", notification=notification, event="notification.test", body=body)
 
 
-def send(*deliveries: Delivery) -> list[attempts.Outcome]:
+def send(*deliveries: Delivery) -> list[posting.Outcome]:
     """Try deliveries once, one after the other, in a session of their own."""
 
-    async def run() -> list[attempts.Outcome]:
-        async with attempts.open_session() as session:
-            return [await attempts.send(session, delivery) for delivery in deliveries]
+    async def run() -> list[posting.Outcome]:
+        async with posting.open_session() as session:
+            return [await posting.send(session, delivery) for delivery in deliveries]
 
     return asyncio.run(run())
 
 
-def attempt(url: str, **kwargs: Any) -> attempts.Outcome:
+def attempt(url: str, **kwargs: Any) -> posting.Outcome:
     (outcome,) = send(make_delivery(url, **kwargs))
     return outcome
 
@@ -61,16 +61,16 @@ def emit_test(notification: Notification) -> Delivery:
     return notification.deliveries.get(identifier=created[notification.pk])
 
 
-def outcome(delivery: Delivery, response_code: int | None = 200, **kwargs: Any) -> attempts.Outcome:
+def outcome(delivery: Delivery, response_code: int | None = 200, **kwargs: Any) -> posting.Outcome:
     """What an attempt came to that began just now and took 12 ms."""
     error = "" if response_code == 200 else f"Returned HTTP {response_code}."
     values = {"milliseconds": 12, "response_code": response_code, "error": error} | kwargs
-    return attempts.Outcome(delivery, timezone.now(), **values)
+    return posting.Outcome(delivery, timezone.now(), **values)
 
 
 def exchange(
     notification: Notification,
-    *outcomes: attempts.Outcome,
+    *outcomes: posting.Outcome,
     lease: uuid.UUID | None = None,
     room: int = 64,
     include_failing: bool = False,

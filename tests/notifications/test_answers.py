@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 from pytest_django import Settings
 
-from notifications.delivery import attempts
+from notifications.delivery import posting
 from tests.concurrency import PATIENCE_SECONDS
-from tests.notifications.factories import attempt
-from tests.notifications.receivers import Behaviour, answer, close, hang, raw, receiver, slow
+from tests.notifications.factories import attempt, make_delivery, send
+from tests.notifications.receivers import Behaviour, answer, close, hang, in_turn, raw, receiver, slow
 
 BROKE = "The connection was closed before the response was complete."
 NOT_HTTP = "The response is not HTTP."
@@ -31,56 +31,53 @@ def one_second(settings: Settings) -> None:
     settings.WEBHOOK_TIMEOUT_SECONDS = 1
 
 
-def attempt_at(behaviour: Behaviour) -> attempts.Outcome:
+def attempt_at(behaviour: Behaviour) -> posting.Outcome:
     with receiver(behaviour) as server:
         return attempt(server.url)
 
 
-@pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
-def test_any_2xx_is_success(status: int) -> None:
-    outcome = attempt_at(answer(status))
-    assert outcome.succeeded
-    assert (outcome.response_code, outcome.error) == (status, "")
+def attempts_at(*behaviours: Behaviour) -> list[posting.Outcome]:
+    """Attempt a delivery for each of these behaviours, in a session."""
+    with receiver(in_turn(*behaviours)) as server:
+        return send(*(make_delivery(server.url) for _ in behaviours))
 
 
-@pytest.mark.parametrize("status", [300, 301, 302, 304, 307, 400, 401, 404, 408, 410, 429, 500, 503, 599, 999])
-def test_any_other_status_is_not(status: int) -> None:
-    outcome = attempt_at(answer(status))
-    assert not outcome.succeeded
-    assert outcome.gone is (status == 410)
-    assert (outcome.response_code, outcome.error) == (status, f"Returned HTTP {status}.")
+def test_any_2xx_is_success_and_any_other_status_is_not() -> None:
+    good = [200, 201, 202, 204, 206, 226, 299]
+    bad = [300, 301, 302, 304, 307, 400, 401, 404, 408, 410, 429, 500, 503, 599, 999]
+    outcomes = attempts_at(*(answer(status) for status in [*good, *bad]))
+    assert [(each.response_code, each.error) for each in outcomes if each.succeeded] == [(code, "") for code in good]
+    failed = [(each.response_code, each.error) for each in outcomes if not each.succeeded]
+    assert failed == [(status, f"Returned HTTP {status}.") for status in bad]
+    assert [each.response_code for each in outcomes if each.gone] == [410]
 
 
-@pytest.mark.parametrize(
-    "before", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n"]
-)
-def test_an_interim_answer_is_passed_over(before: bytes) -> None:
-    outcome = attempt_at(raw(before, OK + b"Content-Length: 2\r\n\r\nok"))
-    assert (outcome.response_code, outcome.answer) == (200, "ok")
+def test_an_interim_answer_is_passed_over() -> None:
+    final = OK + b"Content-Length: 2\r\n\r\nok"
+    interim = [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n"]
+    outcomes = [attempt_at(raw(before, final)) for before in interim]
+    assert [(each.response_code, each.answer) for each in outcomes] == [(200, "ok")] * 2
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "code", "said"),
-    [
-        (raw(b"HTTP/1.1 199 Odd\r\n\r\n"), None, BROKE),
-        (raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), 101, "101"),
-        (raw(b"HTTP/1.1 2000 OK\r\n\r\n"), None, NOT_HTTP),
-        (raw(b"SSH-2.0-OpenSSH_9.6\r\n"), None, NOT_HTTP),
-        (raw(b"\x00\xff" * 1000), None, NOT_HTTP),
-        (raw(b"HTTP/1.1 20"), None, BROKE),
-        (raw(OK + b"Content-Length: -1\r\n\r\n"), None, NOT_HTTP),
-        (raw(OK + b"X: " + b"a" * 1_000_000), None, NOT_HTTP),
-        (raw(OK + b"X: a\r\n" * 100_000), None, NOT_HTTP),
-        (raw(b"H" * 1_000_000), None, NOT_HTTP),
-        (close, None, BROKE),
-    ],
-    ids=["199", "101", "2000", "ssh", "binary", "cut", "length", "long header", "many headers", "long line", "close"],
-)
-def test_an_answer_that_is_none_is_a_failure(behaviour: Behaviour, code: int | None, said: str) -> None:
-    outcome = attempt_at(behaviour)
-    assert not outcome.succeeded
-    assert (outcome.response_code, outcome.answer) == (code, "")
-    assert outcome.error == (said if code is None else f"Returned HTTP {code}.")
+BROKEN: list[tuple[Behaviour, int | None, str]] = [
+    (raw(b"HTTP/1.1 199 Odd\r\n\r\n"), None, BROKE),
+    (raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), 101, "Returned HTTP 101."),
+    (raw(b"HTTP/1.1 2000 OK\r\n\r\n"), None, NOT_HTTP),
+    (raw(b"SSH-2.0-OpenSSH_9.6\r\n"), None, NOT_HTTP),
+    (raw(b"\x00\xff" * 1000), None, NOT_HTTP),
+    (raw(b"HTTP/1.1 20"), None, BROKE),
+    (raw(OK + b"Content-Length: -1\r\n\r\n"), None, NOT_HTTP),
+    (raw(OK + b"X: " + b"a" * 1_000_000), None, NOT_HTTP),
+    (raw(OK + b"X: a\r\n" * 100_000), None, NOT_HTTP),
+    (raw(b"H" * 1_000_000), None, NOT_HTTP),
+    (close, None, BROKE),
+]
+
+
+def test_an_answer_that_is_none_is_a_failure() -> None:
+    outcomes = attempts_at(*(behaviour for behaviour, _, _ in BROKEN))
+    assert not any(each.succeeded or each.answer for each in outcomes)
+    assert [(each.response_code, each.error) for each in outcomes] == [(code, said) for _, code, said in BROKEN]
 
 
 @pytest.mark.parametrize(
@@ -107,38 +104,30 @@ def test_a_body_that_drips_is_cut_off_and_its_status_counts() -> None:
     assert (outcome.response_code, outcome.error) == (200, "")
     assert set(outcome.answer) <= {"a"}
     assert len(outcome.answer) < 200
-
-
-@pytest.mark.usefixtures("one_second")
-def test_a_failure_whose_body_drips_stays_that_failure() -> None:
     outcome = attempt_at(raw(b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\n\r\n", *[b"a"] * 30, seconds=0.2))
     assert (outcome.response_code, outcome.error) == (503, "Returned HTTP 503.")
     assert outcome.retry_after == timedelta(seconds=7)
 
 
-@pytest.mark.parametrize(
-    ("body", "kept"),
-    [
-        (b"", ""),
-        (b"thanks", "thanks"),
-        (b"a" * 2048, "a" * 2048),
-        (b"a" * 2049, "a" * 2048),
-        (b"a" * 5_000_000, "a" * 2048),
-        ("gr\u00fc\u00dfe".encode(), "gr\u00fc\u00dfe"),
-        (b"a" * 2047 + "\u00fc".encode(), "a" * 2047 + "\ufffd"),
-        (b"a\x00b\xffc", "a\ufffdb\ufffdc"),
-    ],
-)
-def test_two_kilobytes_of_the_answer_are_kept_as_text(body: bytes, kept: str) -> None:
-    outcome = attempt_at(answer(200, body))
-    assert (outcome.response_code, outcome.answer) == (200, kept)
+def test_two_kilobytes_of_the_answer_are_kept_as_text() -> None:
+    kept = {
+        b"": "",
+        b"thanks": "thanks",
+        b"a" * 2048: "a" * 2048,
+        b"a" * 2049: "a" * 2048,
+        b"a" * 5_000_000: "a" * 2048,
+        b"a" * 2047 + "\u00fc".encode(): "a" * 2047 + "\ufffd",
+        b"gr\xc3\xbc\x00b\xffc": "gr\u00fc\ufffdb\ufffdc",
+    }
+    outcomes = attempts_at(*(answer(200, body) for body in kept))
+    assert [(each.response_code, each.answer) for each in outcomes] == [(200, text) for text in kept.values()]
 
 
 def test_a_compressed_answer_is_kept_as_it_came_and_not_unpacked() -> None:
     packed = gzip.compress(b"a" * 10_000_000)
     outcome = attempt_at(answer(200, packed, {"Content-Encoding": "gzip"}))
     assert outcome.succeeded
-    assert outcome.answer == attempts.as_text(bytearray(packed[:2048]))
+    assert outcome.answer == posting.as_text(bytearray(packed[:2048]))
 
 
 def test_an_answer_that_ends_early_keeps_its_status() -> None:
@@ -146,14 +135,8 @@ def test_an_answer_that_ends_early_keeps_its_status() -> None:
     assert (outcome.response_code, outcome.answer, outcome.error) == (200, "half", "")
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"), [(429, 120), (503, 120), (500, None), (200, None), (302, None), (404, None)]
-)
-def test_retry_after_is_read_where_it_has_a_meaning(status: int, expected: int | None) -> None:
-    outcome = attempt_at(answer(status, headers={"Retry-After": "120"}))
-    assert outcome.retry_after == (None if expected is None else timedelta(seconds=expected))
-
-
-def test_a_retry_after_that_is_no_text_is_passed_over() -> None:
-    outcome = attempt_at(raw(b"HTTP/1.1 503 Busy\r\nRetry-After: \xff\xfe\r\nContent-Length: 0\r\n\r\n"))
-    assert (outcome.response_code, outcome.retry_after) == (503, None)
+def test_retry_after_is_read_where_it_has_a_meaning() -> None:
+    headers = {"Retry-After": "120"}
+    garbage = raw(b"HTTP/1.1 503 Busy\r\nRetry-After: \xff\xfe\r\nContent-Length: 0\r\n\r\n")
+    outcomes = attempts_at(*(answer(status, headers=headers) for status in (429, 503, 500, 200, 302)), garbage)
+    assert [each.retry_after for each in outcomes] == [*[timedelta(seconds=120)] * 2, *[None] * 4]

@@ -18,8 +18,8 @@ from pytest_django import Settings
 from notifications.emitting import emit, send_test_event
 from notifications.models import Delivery, Notification, mailto
 from relayer_service.storage.selections import Selection
-from relayers.events import RELAYER_DISABLED, RELAYER_LOW_BALANCE, RelayerBalanceData
-from relayers.states import set_all_paused
+from relayers.events import RELAYER_LOW_BALANCE, RelayerBalanceData
+from relayers.pausing import set_all_paused
 from rpc.fees import price_checks
 from tests.notifications.factories import create_notification, exchange, make_delivery, send
 from tests.notifications.mail_servers import LOOPBACK, MailServer, mail_server
@@ -28,6 +28,7 @@ from tests.relayers import factories
 from tests.relayers.config_files import SIGNER, SPARSE, faults, load
 from tests.relayers.test_dump_config import dump
 from tests.rpc import factories as rpc_factories
+from tests.servers import free_port
 from tests.transactions import factories as sending
 from transactions.changes import Changes
 from transactions.models import Hold
@@ -76,10 +77,22 @@ def server(settings: Settings) -> Iterator[MailServer]:
 
 
 @pytest.mark.django_db
-def test_an_event_of_any_relayer_is_sent_by_e_mail(server: MailServer, clock: object) -> None:
+def test_an_event_of_any_relayer_is_sent_by_e_mail_once_the_server_accepts_it(
+    server: MailServer, settings: Settings, clock: object
+) -> None:
+    settings.WEBHOOK_SCHEDULE = [0, 0]
+    server.refusal = "550 No such user"
     channel = email("ops@example.com", "oncall@example.com")
     low_balance()
     (claimed,) = exchange(channel, lease=(lease := uuid.uuid4()))
+    exchange(channel, *send(claimed), lease=lease, room=0)
+    row = Delivery.objects.get()
+    assert (row.state, row.attempts_made, row.response_code) == ("pending", 1, 550)
+    assert row.error == "The mail server refused all addresses."
+    assert (row.due_at is None, Notification.objects.get().failing_since is None) == (False, False)
+
+    server.refusal = ""
+    (claimed,) = exchange(channel, lease=lease, include_failing=True)
     exchange(channel, *send(claimed), lease=lease)
     (message,) = server.messages
     assert (message["Subject"], message["From"], message["To"]) == (
@@ -93,29 +106,17 @@ def test_an_event_of_any_relayer_is_sent_by_e_mail(server: MailServer, clock: ob
     assert (row.state, row.response_code, row.error) == ("delivered", 250, "")
 
 
-@pytest.mark.django_db
-def test_a_refused_message_is_retried_by_the_schedule(server: MailServer) -> None:
-    server.refusal = "550 No such user"
-    channel = email()
-    low_balance()
-    (claimed,) = exchange(channel, lease=(lease := uuid.uuid4()))
-    exchange(channel, *send(claimed), lease=lease)
-    row = Delivery.objects.get()
-    assert (row.state, row.attempts_made, row.response_code) == ("pending", 1, 550)
-    assert row.error == "The mail server refused all addresses."
-    assert row.due_at
-    assert Notification.objects.get().failing_since
+def of_mail(**fields: Any) -> Delivery:
+    delivery = make_delivery(mailto("ops@example.com"), **fields)
+    delivery.notification.type = Notification.Type.EMAIL
+    return delivery
 
 
 def test_a_mail_server_that_is_not_there_or_not_set_is_named(settings: Settings) -> None:
-    with mail_server() as closed:
-        port = closed.port
-    delivery = make_delivery(mailto("ops@example.com"))
-    delivery.notification.type = Notification.Type.EMAIL
-    settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = SMTP, LOOPBACK, port
-    assert send(delivery)[0].error == "Cannot connect to the mail server."
+    settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = SMTP, LOOPBACK, free_port()
+    assert send(of_mail())[0].error == "Cannot connect to the mail server."
     settings.EMAIL_HOST = ""
-    assert send(delivery)[0].error == "No mail server is configured. Set EMAIL_URL."
+    assert send(of_mail())[0].error == "No mail server is configured. Set EMAIL_URL."
 
 
 def test_a_line_break_in_an_event_adds_no_header(settings: Settings) -> None:
@@ -157,23 +158,15 @@ def test_slack_receives_a_text_in_its_format(clock: object) -> None:
 
 @pytest.mark.django_db
 def test_channels_receive_what_they_chose_and_no_more() -> None:
-    email(events="relayer.low_balance")
-    slack(events="relayer.disabled", enabled=False)
+    email(events="relayer.low_balance relayer.held")
+    slack(events="relayer.disabled price.*")
+    slack(identifier="off", events="relayer.*", enabled=False)
     create_notification()
-    low_balance()
-    assert [row.notification.identifier for row in Delivery.objects.all()] == ["mail"]
-    assert RELAYER_DISABLED.name not in Delivery.objects.values_list("event", flat=True)
-
-
-@pytest.mark.django_db
-def test_channels_receive_held_lanes_and_failed_prices() -> None:
-    email(events="relayer.held")
-    slack(events="price.*")
-    lane = sending.lane(factories.relayer())
-    hold(lane, Hold.OPERATOR, "Maintenance.")
+    emit(RELAYER_LOW_BALANCE, None, LOW)
+    hold(sending.lane(factories.relayer()), Hold.OPERATOR, "Maintenance.")
     price_checks._announce(rpc_factories.fee_token(), "No node answers.")
     rows = Delivery.objects.order_by("pk").values_list("notification__identifier", "event")
-    assert list(rows) == [("mail", "relayer.held"), ("chat", "price.failed")]
+    assert list(rows) == [("mail", "relayer.low_balance"), ("mail", "relayer.held"), ("chat", "price.failed")]
 
 
 @pytest.mark.django_db
@@ -215,7 +208,7 @@ def test_a_test_event_is_sent_to_a_channel() -> None:
 
 
 @pytest.mark.django_db
-def test_an_e_mail_channel_is_added_and_changed_in_the_admin(admin_client: Client) -> None:
+def test_an_e_mail_channel_is_added_changed_and_offered_to_no_relayer(admin_client: Client) -> None:
     fields = {"identifier": "mail", "type": "email", "url": "", "addresses": "a@example.com b@example.com"}
     page = admin_client.post(ADD, fields | {"new_signing_key": "", "enabled": "on"})
     assert page.status_code == 302
@@ -227,41 +220,20 @@ def test_an_e_mail_channel_is_added_and_changed_in_the_admin(admin_client: Clien
         "relayer.* transaction.refused",
     )
     url = f"/admin/notifications/notification/{row.pk}/change/"
-    text = admin_client.get(url).content.decode()
-    assert "Generate key" not in text
+    assert "Generate key" not in admin_client.get(url).content.decode()
     admin_client.post(url, {"addresses": "c@example.com", "enabled": "on"})
     assert Notification.objects.get().url == "mailto:c@example.com"
     page = admin_client.post(url, {"addresses": "nobody", "enabled": "on"})
     assert page.context["adminform"].form.errors == {"addresses": ["Enter a valid email address."]}
-
-
-@pytest.mark.django_db
-def test_a_webhook_needs_a_url_and_no_mailto(admin_client: Client) -> None:
-    for url, error in {
-        "": "This field is required.",
-        "mailto:a@example.com": "an absolute http or https URL is required",
-    }.items():
-        page = admin_client.post(ADD, {"identifier": "hook", "type": "webhook", "url": url, "addresses": ""})
-        assert page.context["adminform"].form.errors == {"url": [error]}
-
-
-@pytest.mark.django_db
-def test_the_message_is_shown_on_the_page_of_its_delivery(admin_client: Client) -> None:
-    email()
-    delivery = low_balance()
-    text = admin_client.get(f"/admin/notifications/delivery/{delivery.pk}/change/").content.decode()
-    assert "Subject: relayer.low_balance: mainnet-1" in text
-    assert "curl" not in text
-
-
-@pytest.mark.django_db
-def test_a_channel_is_not_offered_as_the_webhook_of_a_relayer(admin_client: Client) -> None:
+    page = admin_client.post(ADD, {"identifier": "hook", "type": "webhook", "url": "mailto:a@example.com"})
+    assert page.context["adminform"].form.errors == {"url": ["an absolute http or https URL is required"]}
     create_notification()
-    email()
-    slack()
     query = "app_label=relayers&model_name=relayer&field_name=notification"
     found = admin_client.get(f"/admin/autocomplete/?{query}").json()["results"]
     assert [item["text"] for item in found] == ["hook"]
+    text = admin_client.get(f"/admin/notifications/delivery/{low_balance().pk}/change/").content.decode()
+    assert "Subject: relayer.low_balance: mainnet-1" in text
+    assert "curl" not in text
 
 
 MAIL = {"id": "mail", "type": "email", "url": "mailto:a@example.com, b@example.com", "events": ["relayer.held"]}

@@ -34,7 +34,7 @@ LIST = "/admin/notifications/notification/"
 @pytest.fixture(autouse=True)
 def schedule(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEBHOOK_SCHEDULE = [0, 5, 300]
-    monkeypatch.setattr("notifications.delivery.attempts.JITTER", 0)
+    monkeypatch.setattr("notifications.delivery.posting.JITTER", 0)
 
 
 def set_enabled(notification: Notification, enabled: bool) -> None:
@@ -62,6 +62,9 @@ def test_an_event_for_a_disabled_target_is_skipped_and_counted() -> None:
     counts.fold_skipped()
     skip_test(disabled)
     assert (counts.skipped_events(), counts.skipped_events(disabled)) == (3, 3)
+    # Those of a deleted target stay in the total.
+    disabled.delete()
+    assert counts.skipped_events() == 3
 
 
 def test_skipped_events_that_the_last_release_counts_are_taken_over() -> None:
@@ -88,29 +91,27 @@ def test_skipped_events_are_counted_exactly_while_many_are_and_are_folded() -> N
     assert sorted(SkippedEventCount.objects.values_list("target", "events")) == [(1, 40), (2, 80)]
 
 
-def test_skipped_events_of_a_deleted_target_stay_in_the_total() -> None:
-    disabled = create_notification()
-    set_enabled(disabled, False)
-    skip_test(disabled)
-    disabled.delete()
-    assert counts.skipped_events() == 1
-
-
-def test_what_is_pending_is_held_and_due_again_when_the_target_is_enabled(clock: Clock) -> None:
+@pytest.mark.parametrize("trouble", [{}, {"gone_at": NOON}])
+def test_what_is_pending_or_replayed_is_held_until_the_target_is_enabled(
+    clock: Clock, trouble: dict[str, Any]
+) -> None:
     notification = create_notification()
     waiting, due = emit_test(notification), emit_test(notification)
+    replayed = emit_test(notification)
+    Delivery.objects.filter(pk=replayed.pk).update(state="failed", due_at=None)
     (row,) = exchange(notification, lease=MINE, room=1)
     exchange(notification, outcome(row, 500), lease=MINE, room=0)
     set_enabled(notification, False)
+    assert replay(Delivery.objects.filter(pk=replayed.pk)) == 1
     before = states()
+    Notification.objects.update(**trouble)
     clock.forward(10**6)
     assert outbox.due_targets() == []
     assert exchange(notification, include_failing=True) == []
     assert states() == before
-    set_enabled(notification, True)
-    Notification.objects.update(failing_since=None)
+    Notification.objects.update(failing_since=None, gone_at=None, enabled=True)
     assert outbox.due_targets() == [notification.pk]
-    assert {row.pk for row in exchange(notification)} == {waiting.pk, due.pk}
+    assert {row.pk for row in exchange(notification)} == {waiting.pk, due.pk, replayed.pk}
 
 
 def test_what_was_in_flight_is_written_and_nothing_follows(clock: Clock) -> None:
@@ -121,25 +122,6 @@ def test_what_was_in_flight_is_written_and_nothing_follows(clock: Clock) -> None
     set_enabled(notification, False)
     assert exchange(notification, outcome(row, 200), lease=MINE) == []
     assert sorted(state for state, *_ in states()) == ["delivered", "pending"]
-
-
-def test_what_is_held_for_a_target_that_is_gone_has_not_failed(clock: Clock) -> None:
-    notification = create_notification()
-    emit_test(notification)
-    Notification.objects.update(enabled=False, gone_at=NOON)
-    assert exchange(notification, include_failing=True) == []
-    assert states() == [("pending", 0, NOON, None)]
-
-
-def test_a_replay_to_a_disabled_target_waits_with_the_others(clock: Clock) -> None:
-    notification = create_notification()
-    row = emit_test(notification)
-    Delivery.objects.update(state="failed", due_at=None)
-    set_enabled(notification, False)
-    assert replay(Delivery.objects.all()) == 1
-    assert exchange(notification) == []
-    set_enabled(notification, True)
-    assert exchange(notification) == [row]
 
 
 def test_the_api_neither_shows_nor_takes_it(api: Api) -> None:
@@ -155,19 +137,16 @@ def page_of(notification: Notification) -> str:
     return f"{LIST}{notification.pk}/change/"
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-def test_staff_switch_it_in_the_form(admin_client: Client, enabled: bool) -> None:
-    notification = create_notification()
-    set_enabled(notification, not enabled)
-    form = {"type": "webhook", "url": URL, "initial-type": "webhook", "initial-url": URL}
-    admin_client.post(page_of(notification), form | ({"enabled": "on"} if enabled else {"initial-enabled": "True"}))
-    assert Notification.objects.get().enabled is enabled
-
-
-def test_a_new_one_is_enabled_unless_staff_say_otherwise(admin_client: Client) -> None:
+def test_staff_switch_it_in_the_form_where_a_new_one_is_enabled(admin_client: Client) -> None:
     page = admin_client.get(f"{LIST}add/").content.decode()
     (switch,) = re.findall(r'<input[^>]*name="enabled"[^>]*>', page)
     assert "checked" in switch
+    notification = create_notification()
+    form = {"type": "webhook", "url": URL, "initial-type": "webhook", "initial-url": URL}
+    admin_client.post(page_of(notification), form | {"initial-enabled": "True"})
+    assert not Notification.objects.get().enabled
+    admin_client.post(page_of(notification), form | {"enabled": "on"})
+    assert Notification.objects.get().enabled
 
 
 def test_the_list_shows_it_as_stopped_whatever_its_trouble(admin_client: Client) -> None:
@@ -180,32 +159,19 @@ def test_the_list_shows_it_as_stopped_whatever_its_trouble(admin_client: Client)
     assert rows(admin_client.get(f"{LIST}?state=gone")) == []
 
 
-def test_its_page_says_what_happens_and_what_was_skipped(admin_client: Client) -> None:
+def test_its_pages_say_what_is_held_and_skipped_and_that_no_test_is_sent(admin_client: Client) -> None:
     notification = create_notification()
-    assert ">none<" in re.sub(r"\s+", "", admin_client.get(page_of(notification)).content.decode())
+    row = emit_test(notification)
     set_enabled(notification, False)
     skip_test(notification)
     text = admin_client.get(page_of(notification)).content.decode()
     assert "pending deliveries are held until it is enabled" in text
     assert "1 while it was disabled" in text
-
-
-def test_a_test_event_is_not_sent_and_staff_are_told_why(admin_client: Client) -> None:
-    notification = create_notification()
-    set_enabled(notification, False)
     url = f"{LIST}{notification.pk}/send_test_event/"
     assert told(admin_client.post(url, follow=True)) == ["hook is disabled. Enable it first."]
-    assert not Delivery.objects.exists()
-
-
-def test_its_deliveries_are_shown_as_held(admin_client: Client) -> None:
-    notification = create_notification()
-    row = emit_test(notification)
-    set_enabled(notification, False)
-    assert (
-        "held while the webhook is disabled"
-        in admin_client.get(f"/admin/notifications/delivery/{row.pk}/change/").content.decode()
-    )
+    assert Delivery.objects.get() == row
+    page = admin_client.get(f"/admin/notifications/delivery/{row.pk}/change/").content.decode()
+    assert "held while the webhook is disabled" in page
 
 
 def test_a_fleet_file_may_say_it_and_leaves_it_alone_where_it_does_not(tmp_path: Path) -> None:

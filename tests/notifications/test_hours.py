@@ -11,11 +11,9 @@ from pytest_django import Settings
 
 from notifications.delivery import counts
 from notifications.models import Delivery, DeliveryHour
-from tests.notifications.clock import NOON, Clock, clock
+from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification
 from tests.relayer_service.admin.overview_pages import chart, lines, part, rows
-
-__all__ = ["clock"]
 
 pytestmark = pytest.mark.django_db
 
@@ -80,30 +78,22 @@ def test_days_whose_deliveries_may_be_deleted_keep_their_counts(clock: Clock, se
     assert counted() == [(72, "failed", 7)]
 
 
-@pytest.mark.parametrize(
-    ("key", "title", "failed"),
-    [("7d", "7 days", [0] * 23 + [1, 0, 0, 0, 0]), ("30d", "30 days", [1, *[0] * 27, 1, 0])],
-)
-def test_the_overview_charts_longer_ranges(
-    admin_client: Client, clock: Clock, key: str, title: str, failed: list[int]
-) -> None:
+def test_the_overview_charts_longer_ranges(admin_client: Client, clock: Clock) -> None:
     for day in (1, 29):
         hour = NOON - timedelta(days=day)
         DeliveryHour.objects.create(hour=hour, state="failed", deliveries=1, counted_at=NOON)
-    page = admin_client.get("/admin/", {"range": key})
-    (card,) = (each for each in page.context["cards"] if each.title == f"Deliveries of the last {title}")
-    assert [each["data"] for each in json.loads(card.chart["data"])["datasets"] if each["label"] == "Failed"] == [
-        failed
-    ]
-    assert [(each["title"], each["url"], each["is_chosen"]) for each in card.ranges] == [
-        ("24 hours", "?range=24h", False),
-        ("7 days", "?range=7d", key == "7d"),
-        ("30 days", "?range=30d", key == "30d"),
-    ]
-    assert 'href="?range=24h#deliveries"' in page.content.decode()
-    assert card.note == (
-        "Counted every minute, last at 2026-01-01 12:00:00 UTC. Days before the last one are counted every half hour."
-    )
+    titles = {"24h": "24 hours", "7d": "7 days", "30d": "30 days"}
+    for key, failed in {"7d": [0] * 23 + [1, 0, 0, 0, 0], "30d": [1, *[0] * 27, 1, 0]}.items():
+        page = admin_client.get("/admin/", {"range": key})
+        (card,) = (each for each in page.context["cards"] if each.title == f"Deliveries of the last {titles[key]}")
+        data = {each["label"]: each["data"] for each in json.loads(card.chart["data"])["datasets"]}
+        assert data["Failed"] == failed
+        assert [(each["title"], each["url"], each["is_chosen"]) for each in card.ranges] == [
+            (title, f"?range={each}", each == key) for each, title in titles.items()
+        ]
+        assert 'href="?range=24h#deliveries"' in page.content.decode()
+        counted = "Counted every minute, last at 2026-01-01 12:00:00 UTC."
+        assert card.note == f"{counted} Days before the last one are counted every half hour."
 
 
 def test_the_overview_charts_what_was_counted_and_says_when(admin_client: Client, clock: Clock) -> None:

@@ -11,11 +11,13 @@ from django.db import connection, transaction
 from pytest_django import Settings
 
 from notifications.delivery import outbox
-from notifications.delivery.attempts import Outcome
+from notifications.delivery.posting import Outcome
 from notifications.models import Delivery, Notification
 from tests.concurrency import PATIENCE_SECONDS, in_threads
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome
+
+pytestmark = pytest.mark.both_engines
 
 MINE = uuid.UUID(int=1)
 OTHERS = uuid.UUID(int=2)
@@ -41,23 +43,16 @@ def test_what_is_due_is_taken_oldest_first_under_one_lease(clock: Clock, setting
 
 
 @pytest.mark.django_db
-def test_no_more_is_taken_than_there_is_room_for(clock: Clock) -> None:
-    notification = create_notification()
-    emitted = [emit_test(notification) for _ in range(5)]
-    assert exchange(notification, lease=MINE, room=-1) == []
-    assert exchange(notification, lease=MINE, room=0) == []
-    assert len(exchange(notification, lease=MINE, room=2)) == 2
-    assert len(exchange(notification, lease=MINE, room=64)) == 3
-    assert Delivery.objects.filter(lease=MINE).count() == len(emitted)
-
-
-@pytest.mark.django_db
-def test_what_is_taken_carries_its_target(clock: Clock) -> None:
+def test_no_more_is_taken_than_there_is_room_for_and_each_with_its_target(clock: Clock) -> None:
     notification = create_notification(signing_key="a key")
-    emit_test(notification)
-    (row,) = exchange(notification)
+    emitted = [emit_test(notification) for _ in range(5)]
+    taken = [exchange(notification, lease=MINE, room=room) for room in (-1, 0, 2, 64)]
+    assert [len(rows) for rows in taken] == [0, 0, 2, 3]
+    assert Delivery.objects.filter(lease=MINE).count() == len(emitted)
+    row = taken[-1][0]
     assert (row.notification, row.notification.url) == (notification, notification.url)
     assert row.notification.signing_key == "a key"
+    assert outbox.OutboxBatch(12345, MINE, room=64).run(include_failing=True) == []
 
 
 @pytest.mark.django_db
@@ -86,7 +81,7 @@ def test_a_target_is_free_for_others_when_all_that_was_taken_is_written_back(clo
 
 
 @pytest.mark.django_db
-def test_what_was_taken_and_not_sent_is_due_again_as_it_was(clock: Clock) -> None:
+def test_what_was_not_sent_is_due_again_unless_another_worker_took_it_meanwhile(clock: Clock) -> None:
     notification = create_notification()
     emit_test(notification)
     before = Delivery.objects.values().get()
@@ -94,12 +89,6 @@ def test_what_was_taken_and_not_sent_is_due_again_as_it_was(clock: Clock) -> Non
     clock.forward(3)
     assert exchange(notification, lease=MINE, room=0, unsent=unsent) == []
     assert Delivery.objects.values().get() == before | {"due_at": clock.now}
-
-
-@pytest.mark.django_db
-def test_what_another_worker_took_meanwhile_is_not_given_back(clock: Clock) -> None:
-    notification = create_notification()
-    emit_test(notification)
     unsent = exchange(notification, lease=MINE)
     clock.forward(60)
     (row,) = exchange(notification, lease=OTHERS)
@@ -128,20 +117,6 @@ def test_an_exchange_shows_whether_the_target_fails(clock: Clock) -> None:
     exchanged = outbox.OutboxBatch(notification.pk, MINE, [outcome(row, 200)])
     exchanged.run(include_failing=False)
     assert not exchanged.target_fails
-
-
-@pytest.mark.django_db
-def test_a_target_that_is_not_there_has_nothing_to_take() -> None:
-    assert outbox.OutboxBatch(12345, MINE, room=64).run(include_failing=True) == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_of_many_workers_that_take_at_once_one_gets_a_target(settings: Settings) -> None:
-    notification = create_notification()
-    emitted = {emit_test(notification) for _ in range(50)}
-    taken = in_threads(*[lambda: exchange(notification, room=8)] * 8)
-    assert sorted(len(rows) for rows in taken) == [0] * 7 + [8]
-    assert {row for rows in taken for row in rows} < emitted
 
 
 @pytest.mark.django_db(transaction=True)

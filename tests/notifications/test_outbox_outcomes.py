@@ -20,7 +20,7 @@ from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome
 from tests.relayer_service.observability.test_metrics import samples
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_engines]
 
 MINE = uuid.UUID(int=1)
 OTHERS = uuid.UUID(int=2)
@@ -29,7 +29,7 @@ OTHERS = uuid.UUID(int=2)
 @pytest.fixture(autouse=True)
 def schedule(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEBHOOK_SCHEDULE = [0, 5, 300]
-    monkeypatch.setattr("notifications.delivery.attempts.JITTER", 0)
+    monkeypatch.setattr("notifications.delivery.posting.JITTER", 0)
 
 
 def taken(notification: Notification) -> Delivery:
@@ -49,25 +49,23 @@ def health(notification: Notification) -> tuple[Any, Any]:
     return notification.failing_since, notification.gone_at
 
 
-def test_a_success_ends_a_delivery(clock: Clock) -> None:
+def test_a_success_ends_a_delivery_and_forgets_the_error(clock: Clock) -> None:
     notification = create_notification()
     row = taken(notification)
+    exchange(notification, outcome(row, 500), lease=MINE)
+    clock.forward(5)
+    (row,) = exchange(notification, lease=MINE, include_failing=True)
     came = outcome(row, 204, answer="thanks", error="")
     clock.forward(3)
     exchange(notification, came, lease=MINE)
-    assert state(row) == {
-        "state": "delivered",
-        "attempts_made": 1,
-        "response_code": 204,
-        "error": "",
-        "attempted_at": NOON,
-        "due_at": None,
-        "lease": None,
-    }
-    assert Attempt.objects.values().get() == {
-        "id": Attempt.objects.get().pk,
+    started = NOON + timedelta(seconds=5)
+    ended = {"due_at": None, "lease": None, "attempts_made": 2, "attempted_at": started}
+    assert state(row) == {"state": "delivered", "response_code": 204, "error": "", **ended}
+    _, attempt = Attempt.objects.order_by("pk").values()
+    assert attempt == {
+        "id": attempt["id"],
         "delivery_id": row.pk,
-        "started_at": NOON,
+        "started_at": started,
         "milliseconds": 12,
         "response_code": 204,
         "answer": "thanks",
@@ -78,38 +76,23 @@ def test_a_success_ends_a_delivery(clock: Clock) -> None:
     assert outbox.due_targets() == []
 
 
-def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Clock) -> None:
+@pytest.mark.parametrize(("code", "error"), [(500, "Returned HTTP 500."), (None, "No response in time.")])
+def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(
+    clock: Clock, code: int | None, error: str
+) -> None:
     notification = create_notification()
     row = taken(notification)
-    came = outcome(row, 500, answer="oops")
+    came = outcome(row, code, answer="oops", error=error)
     clock.forward(3)
     exchange(notification, came, lease=MINE)
-    assert state(row) == {
-        "state": "pending",
-        "attempts_made": 1,
-        "response_code": 500,
-        "error": "Returned HTTP 500.",
-        "attempted_at": NOON,
-        "due_at": NOON + timedelta(seconds=8),
-        "lease": None,
-    }
-    assert Attempt.objects.values_list("response_code", "answer", "error").get() == (
-        500,
-        "oops",
-        "Returned HTTP 500.",
-    )
+    again = {"due_at": NOON + timedelta(seconds=8), "lease": None, "attempts_made": 1, "attempted_at": NOON}
+    assert state(row) == {"state": "pending", "response_code": code, "error": error, **again}
+    assert Attempt.objects.values_list("response_code", "answer", "error").get() == (code, "oops", error)
     assert health(notification) == (NOON, None)
     clock.forward(4.999)
     assert outbox.due_targets() == []
     clock.forward(0.001)
     assert outbox.due_targets() == [notification.pk]
-
-
-def test_a_failure_without_an_answer_has_no_code(clock: Clock) -> None:
-    notification = create_notification()
-    row = taken(notification)
-    exchange(notification, outcome(row, None, error="No response in time."), lease=MINE)
-    assert (state(row)["response_code"], state(row)["error"]) == (None, "No response in time.")
 
 
 def test_the_last_failure_gives_a_delivery_up_and_keeps_it(clock: Clock) -> None:
@@ -120,45 +103,11 @@ def test_the_last_failure_gives_a_delivery_up_and_keeps_it(clock: Clock) -> None
         clock.forward(300)
         (row,) = exchange(notification, lease=MINE, include_failing=True)
     exchange(notification, outcome(row, 503, retry_after=timedelta(seconds=60)), lease=MINE)
-    assert state(row) == {
-        "state": "failed",
-        "attempts_made": 3,
-        "response_code": 503,
-        "error": "Returned HTTP 503.",
-        "attempted_at": clock.now,
-        "due_at": None,
-        "lease": None,
-    }
+    ended = {"due_at": None, "lease": None, "attempts_made": 3, "attempted_at": clock.now}
+    assert state(row) == {"state": "failed", "response_code": 503, "error": "Returned HTTP 503.", **ended}
     assert list(Attempt.objects.values_list("response_code", flat=True)) == [500, 500, 503]
     clock.forward(10**6)
     assert outbox.due_targets() == []
-
-
-def test_a_success_after_failures_forgets_the_error(clock: Clock) -> None:
-    notification = create_notification()
-    row = taken(notification)
-    exchange(notification, outcome(row, 500), lease=MINE)
-    clock.forward(5)
-    (row,) = exchange(notification, lease=MINE, include_failing=True)
-    exchange(notification, outcome(row, 200), lease=MINE)
-    assert state(row) == {
-        "state": "delivered",
-        "attempts_made": 2,
-        "response_code": 200,
-        "error": "",
-        "attempted_at": NOON + timedelta(seconds=5),
-        "due_at": None,
-        "lease": None,
-    }
-    assert health(notification) == (None, None)
-
-
-@pytest.mark.parametrize(("asked", "waited"), [(2, 5), (60, 60), (10**7, 86_400)])
-def test_a_target_that_asks_for_patience_gets_it(asked: int, waited: int, clock: Clock) -> None:
-    notification = create_notification()
-    row = taken(notification)
-    exchange(notification, outcome(row, 429, retry_after=timedelta(seconds=asked)), lease=MINE)
-    assert state(row)["due_at"] == NOON + timedelta(seconds=waited)
 
 
 def test_many_outcomes_of_one_turn_are_each_written_onto_their_own_delivery(clock: Clock) -> None:
@@ -196,6 +145,14 @@ def test_a_turn_of_many_successes_costs_as_many_queries_as_one(
         exchange(notification, *[outcome(row) for row in rows], lease=MINE)
 
 
+def test_a_target_that_asks_for_patience_gets_it(clock: Clock) -> None:
+    notification = create_notification()
+    for asked, waited in {2: 5, 60: 60, 10**7: 86_400}.items():
+        row = taken(notification)
+        exchange(notification, outcome(row, 429, retry_after=timedelta(seconds=asked)), lease=MINE)
+        assert state(row)["due_at"] == NOON + timedelta(seconds=waited)
+
+
 @pytest.mark.parametrize("code", [200, 500, 410])
 def test_an_attempt_whose_lease_was_lost_changes_nothing_on_the_delivery(code: int, clock: Clock) -> None:
     notification = create_notification()
@@ -220,96 +177,53 @@ def test_an_attempt_that_ends_after_a_replay_changes_nothing(clock: Clock) -> No
     assert state(row) == before
 
 
-def test_410_stops_a_target_and_is_shown_on_it(clock: Clock) -> None:
+def test_410_stops_a_target_of_which_all_that_is_due_fails_without_an_attempt(clock: Clock) -> None:
     notification = create_notification()
+    retried = taken(notification)
+    exchange(notification, outcome(retried, 500), lease=MINE)
     row = taken(notification)
     waiting = emit_test(notification)
     exchange(notification, outcome(row, 410), lease=MINE)
     assert health(notification) == (NOON, NOON)
-    assert state(row) | {"error": ""} == {
-        "state": "failed",
-        "attempts_made": 1,
-        "response_code": 410,
-        "error": "",
-        "attempted_at": NOON,
-        "due_at": None,
-        "lease": None,
-    }
-    assert state(waiting) == {
-        "state": "failed",
-        "attempts_made": 0,
-        "response_code": None,
-        "error": "Not sent: the webhook returned 410 Gone.",
-        "attempted_at": None,
-        "due_at": None,
-        "lease": None,
-    }
-
-
-def test_an_event_for_a_target_that_is_gone_is_kept_as_failed_and_never_sent(clock: Clock) -> None:
-    notification = create_notification()
-    Notification.objects.update(gone_at=NOON)
-    row = emit_test(notification)
+    never = {"due_at": None, "lease": None, "attempted_at": None, "response_code": None, "attempts_made": 0}
+    failed = {"due_at": None, "lease": None, "attempted_at": NOON, "response_code": 410, "attempts_made": 1}
+    assert state(row) == {"state": "failed", "error": "Returned HTTP 410.", **failed}
+    assert state(waiting) == {"state": "failed", "error": "Not sent: the webhook returned 410 Gone.", **never}
+    assert state(retried)["state"] == "pending"
+    clock.forward(5)
+    # Of an event that comes later too.
+    later = emit_test(notification)
     assert outbox.due_targets() == [notification.pk]
     assert exchange(notification, include_failing=True) == []
-    assert (state(row)["state"], state(row)["error"]) == ("failed", outbox.GONE)
+    assert state(retried)["state"] == "failed"
+    assert state(later) == {"state": "failed", "error": outbox.GONE, **never}
     assert outbox.due_targets() == []
-
-
-def test_a_due_delivery_of_a_target_that_is_gone_fails_without_an_attempt(clock: Clock) -> None:
-    notification = create_notification()
-    waiting = taken(notification)
-    exchange(notification, outcome(waiting, 500), lease=MINE)
-    row = taken(notification)
-    exchange(notification, outcome(row, 410), lease=MINE)
-    assert state(waiting)["state"] == "pending"
-    clock.forward(5)
-    assert exchange(notification, include_failing=True) == []
-    assert state(waiting)["state"] == "failed"
-
-
-def test_another_url_is_not_gone_and_does_not_fail(clock: Clock) -> None:
-    notification = create_notification()
-    exchange(notification, outcome(taken(notification), 410), lease=MINE)
-    notification.refresh_from_db()
-    notification.set_url("https://hooks.example.com/new")
-    notification.save()
-    assert health(notification) == (None, None)
-    row = emit_test(notification)
-    assert exchange(notification) == [row]
 
 
 @pytest.mark.parametrize("code", [410, 500])
 def test_what_the_old_url_answered_does_not_hold_for_the_new_one(code: int, clock: Clock) -> None:
     notification = create_notification()
-    row = taken(notification)
+    late = taken(notification)
+    exchange(notification, outcome(taken(notification), code), lease=MINE)
+    notification.refresh_from_db()
     notification.set_url("https://hooks.example.com/new")
     notification.save()
-    exchange(notification, outcome(row, code), lease=MINE)
+    exchange(notification, outcome(late, code), lease=MINE)
     assert health(notification) == (None, None)
+    row = emit_test(notification)
+    assert exchange(notification) == [row]
 
 
-def test_a_target_fails_since_its_first_failure(clock: Clock) -> None:
+def test_a_target_fails_since_its_first_failure_unless_some_attempts_succeed(clock: Clock) -> None:
     notification = create_notification()
-    rows = [taken(notification) for _ in range(2)]
+    rows = [taken(notification) for _ in range(4)]
     exchange(notification, outcome(rows[0], 500), lease=MINE)
     clock.forward(60)
     exchange(notification, outcome(rows[1], 500), lease=MINE)
-    assert health(notification) == (NOON, None)
-
-
-def test_a_target_does_not_fail_while_some_attempts_succeed(clock: Clock) -> None:
-    notification = create_notification()
-    rows = [taken(notification) for _ in range(2)]
-    exchange(notification, outcome(rows[0], 500), outcome(rows[1], 200), lease=MINE)
-    assert health(notification) == (None, None)
-
-
-def test_a_turn_without_outcomes_says_nothing_of_a_targets_health(clock: Clock) -> None:
-    notification = create_notification()
-    Notification.objects.update(failing_since=NOON)
     exchange(notification)
     assert health(notification) == (NOON, None)
+    exchange(notification, outcome(rows[2], 500), outcome(rows[3], 200), lease=MINE)
+    assert health(notification) == (None, None)
 
 
 def test_what_is_written_is_all_or_nothing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,10 +278,6 @@ def test_an_attempt_is_logged_under_the_request_that_caused_it(clock: Clock, log
     assert logs.request_id.get() == "task-of-the-worker"
     logs.request_id.reset(in_progress)
     assert [line["response_code"] for line in log.lines("req-of-a-caller")] == [500, 204]
-
-
-def test_an_event_outside_of_a_request_has_no_id(clock: Clock) -> None:
-    assert taken(create_notification()).request_id == ""
 
 
 def test_attempts_are_counted_by_what_becomes_of_the_delivery(clock: Clock) -> None:

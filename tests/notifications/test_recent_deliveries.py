@@ -49,56 +49,38 @@ def test_the_page_of_a_notification_charts_its_last_day(admin_client: Client) ->
     assert "<script>" not in page.content.decode()
 
 
-@pytest.mark.parametrize(("key", "totals"), [("7d", [1, 0, 2]), ("30d", [1, 1, 2]), ("1y", [1, 0, 0])])
-def test_the_page_of_a_notification_charts_longer_ranges(admin_client: Client, key: str, totals: list[int]) -> None:
+def test_the_chart_counts_a_limited_number_of_deliveries_in_two_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panels, "MAX_COUNTED", 2)
+    notification, now = create_notification(), timezone.now()
+    since = f"{now - timedelta(hours=2):%Y-%m-%d %H:%M:%S} UTC"
+    notes = []
+    for hours in range(3):
+        Delivery.objects.filter(pk=emit_test(notification).pk).update(created_at=now - timedelta(hours=hours))
+        with CaptureQueriesContext(connection) as queries:
+            chart = panels.recent_deliveries(notification, Period(RANGES["24h"]))
+        assert len(queries) == 2
+        notes.append(chart["note"])
+    assert notes == ["", "", f"Only its newest 2 deliveries, since {since}."]
+    assert chart["totals"]["Pending"] == 2
+
+
+def test_the_page_charts_longer_ranges_that_deliveries_are_kept_for(
+    client: Client, admin_client: Client, settings: Settings
+) -> None:
     notification, now = create_notification(), timezone.now()
     for state, days in [("failed", 2), ("failed", 2), ("delivered", 0), ("pending", 20)]:
         due_at, created = now if state == "pending" else None, now - timedelta(days=days)
         Delivery.objects.filter(pk=emit_test(notification).pk).update(state=state, due_at=due_at, created_at=created)
-    shown = admin_client.get(f"{change(notification)}?range={key}").context
-    assert [*shown["recent_deliveries"]["totals"].values()] == totals
-    assert [each["title"] for each in shown["delivery_ranges"]] == ["24 hours", "7 days", "30 days"]
-    data = {each["label"]: each["data"] for each in json.loads(shown["recent_deliveries"]["data"])["datasets"]}
-    assert {label: sum(each) for label, each in data.items()} == shown["recent_deliveries"]["totals"]
-
-
-def test_the_chart_offers_the_ranges_that_deliveries_are_kept_for(admin_client: Client, settings: Settings) -> None:
+    for key, totals in {"7d": [1, 0, 2], "30d": [1, 1, 2], "1y": [1, 0, 0]}.items():
+        shown = admin_client.get(f"{change(notification)}?range={key}").context
+        assert [*shown["recent_deliveries"]["totals"].values()] == totals
+        assert [each["title"] for each in shown["delivery_ranges"]] == ["24 hours", "7 days", "30 days"]
+        data = {each["label"]: each["data"] for each in json.loads(shown["recent_deliveries"]["data"])["datasets"]}
+        assert {label: sum(each) for label, each in data.items()} == shown["recent_deliveries"]["totals"]
     settings.DELIVERIES_KEEP_DAYS = 7
-    page = admin_client.get(f"{change(create_notification())}?range=30d")
-    assert [(each["title"], each["is_chosen"]) for each in page.context["delivery_ranges"]] == [
-        ("24 hours", True),
-        ("7 days", False),
-    ]
+    page = admin_client.get(f"{change(notification)}?range=30d")
+    ranges = [(each["title"], each["is_chosen"]) for each in page.context["delivery_ranges"]]
+    assert ranges == [("24 hours", True), ("7 days", False)]
     assert "Finished deliveries are kept for 7 days." in page.content.decode()
-
-
-def test_the_chart_counts_a_limited_number_of_deliveries(
-    admin_client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(panels, "MAX_COUNTED", 2)
-    notification, now = create_notification(), timezone.now()
-    for hours in range(2):
-        Delivery.objects.filter(pk=emit_test(notification).pk).update(created_at=now - timedelta(hours=hours))
-    assert admin_client.get(change(notification)).context["recent_deliveries"]["note"] == ""
-    Delivery.objects.filter(pk=emit_test(notification).pk).update(created_at=now - timedelta(hours=2))
-    chart = admin_client.get(change(notification)).context["recent_deliveries"]
-    since = f"{now - timedelta(hours=2):%Y-%m-%d %H:%M:%S} UTC"
-    assert (chart["totals"]["Pending"], chart["note"]) == (2, f"Only its newest 2 deliveries, since {since}.")
-
-
-def test_the_chart_is_for_staff_who_may_view_deliveries(client: Client) -> None:
-    notification = create_notification()
-    page = staff_who_may(client, "view_notification").get(change(notification)).content.decode()
-    assert "Deliveries of the last 24 hours" not in page
-
-
-def test_the_chart_is_two_queries_however_many_deliveries_there_are(admin_client: Client) -> None:
-    notification = create_notification()
-    emit_test(notification)
-    with CaptureQueriesContext(connection) as few:
-        panels.recent_deliveries(notification, Period(RANGES["30d"]))
-    for _ in range(40):
-        emit_test(notification)
-    with CaptureQueriesContext(connection) as many:
-        panels.recent_deliveries(notification, Period(RANGES["30d"]))
-    assert (len(few), len(many)) == (2, 2)
+    viewer = staff_who_may(client, "view_notification")
+    assert "Deliveries of the last 24 hours" not in viewer.get(change(notification)).content.decode()

@@ -67,39 +67,30 @@ def test_the_attempts_before_a_replay_are_kept(notification: Notification) -> No
     assert list(Attempt.objects.values_list("response_code", flat=True)) == [200, 500]
 
 
-def test_a_retry_brings_what_is_pending_forward_and_counts_on(notification: Notification, clock: Clock) -> None:
-    row = row_in(State.PENDING, notification)
-    before = values(row)
-    clock.forward(60)
-    assert retry_now(Delivery.objects.all()) == 1
-    assert values(row) == before | {"due_at": clock.now}
-    assert pushed() == [notification.pk]
-
-
-@pytest.mark.parametrize("state", [State.DELIVERED, State.FAILED])
-def test_a_retry_leaves_alone_what_is_not_pending(state: str, notification: Notification) -> None:
+@pytest.mark.parametrize("state", State.values)
+def test_a_retry_brings_what_is_pending_forward_and_counts_on(
+    state: str, notification: Notification, clock: Clock
+) -> None:
     row = row_in(state, notification)
     before = values(row)
-    assert retry_now(Delivery.objects.all()) == 0
-    assert values(row) == before
-    assert pushed() == []
+    clock.forward(60)
+    is_pending = state == State.PENDING
+    assert retry_now(Delivery.objects.all()) == is_pending
+    assert values(row) == before | ({"due_at": clock.now} if is_pending else {})
+    assert pushed() == ([notification.pk] if is_pending else [])
 
 
 @pytest.mark.parametrize("again", [replay, retry_now])
-def test_what_is_on_its_way_is_left_alone(again: Any, notification: Notification, clock: Clock) -> None:
+def test_what_is_on_its_way_is_left_alone_until_its_lease_ends(
+    again: Any, notification: Notification, clock: Clock
+) -> None:
     emit_test(notification)
     (row,) = exchange(notification, lease=LEASE)
     queue.flush()
     before = values(row)
-    assert again(Delivery.objects.all()) == 0
+    assert (again(Delivery.objects.all()), pushed()) == (0, [])
     assert values(row) == before
-    assert pushed() == []
-
-
-@pytest.mark.parametrize("again", [replay, retry_now])
-def test_what_a_killed_worker_left_is_sent_again(again: Any, notification: Notification, clock: Clock) -> None:
-    emit_test(notification)
-    (row,) = exchange(notification, lease=LEASE)
+    # Its worker was killed.
     clock.forward(60)
     assert again(Delivery.objects.all()) == 1
     assert (values(row)["lease"], values(row)["due_at"]) == (None, clock.now)
@@ -117,21 +108,12 @@ def test_a_target_that_was_gone_is_tried_again(again: Any, notification: Notific
     assert exchange(notification) == [row]
 
 
-def test_only_what_was_chosen_is_replayed(notification: Notification) -> None:
-    chosen, other = row_in(State.FAILED, notification), row_in(State.FAILED, notification)
-    before = values(other)
-    assert replay(Delivery.objects.filter(pk=chosen.pk).order_by("-id")) == 1
-    assert values(other) == before
-
-
-def test_each_target_of_many_deliveries_is_pushed_once(notification: Notification) -> None:
+def test_only_what_was_chosen_is_replayed_and_each_target_pushed_once(notification: Notification) -> None:
     other = create_notification(identifier="other")
-    for target in (notification, other, notification):
-        row_in(State.FAILED, target)
-    assert replay(Delivery.objects.order_by("-created_at")) == 3
+    chosen = [row_in(State.FAILED, target) for target in (notification, other, notification)]
+    kept = row_in(State.FAILED, notification)
+    before = values(kept)
+    assert (replay(Delivery.objects.none()), retry_now(Delivery.objects.none()), pushed()) == (0, 0, [])
+    assert replay(Delivery.objects.filter(pk__in=[row.pk for row in chosen]).order_by("-id")) == 3
+    assert values(kept) == before
     assert sorted(pushed()) == [notification.pk, other.pk]
-
-
-def test_nothing_chosen_is_nothing_done(notification: Notification) -> None:
-    assert (replay(Delivery.objects.none()), retry_now(Delivery.objects.none())) == (0, 0)
-    assert pushed() == []

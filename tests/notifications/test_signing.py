@@ -43,61 +43,27 @@ def test_the_example_of_the_standard_comes_out() -> None:
     }
 
 
-def test_without_a_key_there_is_no_signature() -> None:
+def test_without_a_key_there_is_no_signature_and_the_moment_may_be_in_any_zone() -> None:
     assert headers("msg_1", NOON, BODY, None) == {"webhook-id": "msg_1", "webhook-timestamp": "1767268800"}
-
-
-def test_the_moment_may_be_told_in_any_zone() -> None:
     elsewhere = NOON.astimezone(timezone(timedelta(hours=-7)))
     assert headers("msg_1", elsewhere, BODY, "a key") == headers("msg_1", NOON, BODY, "a key")
 
 
-@pytest.mark.parametrize(
-    ("signing_key", "expected"),
-    [
-        ("k", b"k"),
-        (" ", b" "),
-        ("  a key with spaces  ", b"  a key with spaces  "),
-        ("schl\u00fcssel \U0001f511", "schl\u00fcssel \U0001f511".encode()),
-        ("e\u0301", b"e\xcc\x81"),
-        ("a\x00b\n", b"a\x00b\n"),
-        ("k" * 10_000, b"k" * 10_000),
-        ("WHSEC_AAEC", b"WHSEC_AAEC"),
-        (" whsec_AAEC", b" whsec_AAEC"),
-        ("whsec", b"whsec"),
-        ("whsec_AAEC", b"\x00\x01\x02"),
-        ("whsec_+/+/", b"\xfb\xff\xbf"),
-        ("whsec_AAECAw==", b"\x00\x01\x02\x03"),
-        ("whsec_AAECAw", b"\x00\x01\x02\x03"),
-        ("whsec_AAECAwQ=", b"\x00\x01\x02\x03\x04"),
-        ("whsec_AAECAwQ", b"\x00\x01\x02\x03\x04"),
-    ],
-)
-def test_a_key_is_base64_behind_the_prefix_and_else_its_utf_8(signing_key: str, expected: bytes) -> None:
-    assert key_bytes(signing_key) == expected
+def test_a_key_is_base64_behind_the_prefix_and_else_its_utf_8() -> None:
+    plain = ["k", " ", "  a key  ", "schl\u00fcssel \U0001f511", "e\u0301", "a\x00b\n", "k" * 10_000]
+    plain += ["WHSEC_AAEC", " whsec_AAEC", "whsec"]
+    standard = {"AAEC": 3, "AAECAw==": 4, "AAECAw": 4, "AAECAwQ=": 5, "AAECAwQ": 5}
+    expected = {text: text.encode() for text in plain} | {"whsec_+/+/": b"\xfb\xff\xbf"}
+    expected |= {f"whsec_{text}": bytes(range(length)) for text, length in standard.items()}
+    assert {text: key_bytes(text) for text in expected} == expected
 
 
-@pytest.mark.parametrize(
-    "signing_key",
-    [
-        "whsec_",
-        "whsec_=",
-        "whsec_====",
-        "whsec_A",
-        "whsec_AAECA",
-        "whsec_AA=C",
-        "whsec_not base64",
-        "whsec_AAEC\n",
-        "whsec_-_-_",
-        "whsec_schl\u00fcssel",
-        "whsec_whsec_AAEC",
-        "whsec_AAEC\ud800",
-    ],
-)
-def test_a_key_with_the_prefix_that_is_not_base64_is_refused(signing_key: str) -> None:
-    with pytest.raises(UnusableKey) as raised:
-        headers("msg_1", NOON, BODY, signing_key)
-    assert str(raised.value) == NOT_BASE64
+def test_a_key_with_the_prefix_that_is_not_base64_is_refused() -> None:
+    parts = ["", "=", "====", "A", "AAECA", "AA=C", "not base64", "AAEC\n", "-_-_", "schl\u00fcssel", "whsec_AAEC"]
+    for part in (*parts, "AAEC\ud800"):
+        with pytest.raises(UnusableKey) as raised:
+            headers("msg_1", NOON, BODY, f"whsec_{part}")
+        assert str(raised.value) == NOT_BASE64
 
 
 def test_a_key_that_cannot_be_encoded_is_refused_and_not_shown() -> None:
@@ -120,12 +86,19 @@ def test_what_any_standard_key_signs_is_verified_with_it_as_it_stands(key: bytes
         Webhook(signing_key).verify(BODY, headers("msg_1", now(), BODY, signing_key))
 
 
-@pytest.mark.parametrize("place", [0, len(BODY) // 2, len(BODY) - 1])
-def test_a_changed_byte_is_not_verified(place: int) -> None:
-    changed = bytearray(BODY)
-    changed[place] ^= 1
-    with pytest.raises(WebhookVerificationError, match="No matching signature found"):
-        Webhook(b"a key").verify(bytes(changed), headers("msg_1", now(), BODY, "a key"), json_parse=False)
+def test_nothing_that_is_changed_is_verified() -> None:
+    sent, other = (headers(f"msg_{seconds}", now() - timedelta(seconds=seconds), BODY, "a key") for seconds in (0, 2))
+    changed = [bytearray(BODY) for _ in range(3)]
+    for altered, place in zip(changed, (0, len(BODY) // 2, len(BODY) - 1), strict=True):
+        altered[place] ^= 1
+    cases: list[tuple[bytes, bytes, dict[str, str]]] = [
+        *((b"a key", bytes(altered), sent) for altered in changed),
+        *((b"a key", BODY, sent | {name: other[name]}) for name in sent),
+        *((key, BODY, sent) for key in (b"another key", b"a ke", b"a key ", b"A key")),
+    ]
+    for key, body, made in cases:
+        with pytest.raises(WebhookVerificationError, match="No matching signature found"):
+            Webhook(key).verify(body, made, json_parse=False)
 
 
 @pytest.mark.parametrize(("minutes", "said"), [(-6, "too old"), (6, "too new")])
@@ -133,17 +106,3 @@ def test_another_time_than_now_is_not_verified(minutes: int, said: str) -> None:
     moment = now() + timedelta(minutes=minutes)
     with pytest.raises(WebhookVerificationError, match=said):
         Webhook(b"a key").verify(BODY, headers("msg_1", moment, BODY, "a key"))
-
-
-@pytest.mark.parametrize("header", ["webhook-id", "webhook-timestamp", "webhook-signature"])
-def test_a_changed_header_is_not_verified(header: str) -> None:
-    sent = headers("msg_1", now(), BODY, "a key")
-    other = headers("msg_2", now() - timedelta(seconds=2), BODY, "a key")
-    with pytest.raises(WebhookVerificationError, match="No matching signature found"):
-        Webhook(b"a key").verify(BODY, sent | {header: other[header]})
-
-
-@pytest.mark.parametrize("key", [b"another key", b"a ke", b"a key ", b"A key"])
-def test_another_key_does_not_verify(key: bytes) -> None:
-    with pytest.raises(WebhookVerificationError, match="No matching signature found"):
-        Webhook(key).verify(BODY, headers("msg_1", now(), BODY, "a key"))

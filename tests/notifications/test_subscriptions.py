@@ -14,7 +14,7 @@ from django.utils import timezone
 from notifications.delivery.alerts import working_targets
 from notifications.emitting import emit, emit_to_all, send_test_event
 from notifications.events import NOTIFICATION_FAILING, NotificationFailingData
-from notifications.models import Delivery, Notification
+from notifications.models import Delivery, Notification, SkippedEventCount
 from notifications.subscriptions import DEFAULT, EVERYTHING
 from relayers.events import RELAYER_ENABLED, RelayerChangeData, RelayerData
 from tests.api import Api
@@ -66,10 +66,15 @@ def test_an_event_that_was_not_chosen_is_not_counted_as_skipped() -> None:
     notification = create_notification(events="token.expiring")
     Notification.objects.update(enabled=False)
     factories.set_paused(factories.relayer(notification=notification), True)
-    assert not Delivery.objects.exists()
+    assert (Delivery.objects.count(), SkippedEventCount.objects.count()) == (0, 0)
+
+
+def test_rows_of_the_last_release_receive_every_event() -> None:
+    values: list[Any] = ["hook", "webhook", "https://hooks.example.com", timezone.now()]
+    columns = "INSERT INTO notifications_notification (identifier, type, url, created_at) VALUES (%s, %s, %s, %s)"
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM notifications_skippedeventcount")
-        assert cursor.fetchone() == (0,)
+        cursor.execute(columns, values)
+    assert Notification.objects.get().events == EVERYTHING
 
 
 def test_the_targets_of_an_event_about_the_service_are_found_by_an_index() -> None:
@@ -80,16 +85,6 @@ def test_the_targets_of_an_event_about_the_service_are_found_by_an_index() -> No
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
     assert "notification_own_events" in found.explain()
-
-
-def test_rows_of_the_last_release_receive_every_event() -> None:
-    now = timezone.now()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO notifications_notification (identifier, type, url, created_at) VALUES (%s, %s, %s, %s)",
-            ["hook", "webhook", "https://hooks.example.com", now],
-        )
-    assert Notification.objects.get().events == EVERYTHING
 
 
 def test_rest_shows_and_changes_what_a_webhook_receives(manager: Api) -> None:
@@ -113,28 +108,22 @@ def test_rest_shows_and_changes_what_a_webhook_receives(manager: Api) -> None:
     assert manager.get(PATH).body == bodies.success(shown | {"enabled": False})
 
 
-@pytest.mark.parametrize(
-    ("events", "fault"),
-    [
+def test_a_choice_that_is_none_is_refused(manager: Api) -> None:
+    create_notification()
+    groups = "notification.*, price.*, relayer.*, token.*, transaction.*, worker.*"
+    cases: list[tuple[Any, str]] = [
         ([], "events: at least one event is required: to receive none, disable the webhook"),
-        (
-            ["relayer.lost"],
-            (
-                "events: must be names of events, or of: notification.*, price.*, relayer.*, token.*, transaction.*, "
-                "worker.*"
-            ),
-        ),
+        (["relayer.lost"], f"events: must be names of events, or of: {groups}"),
         ("relayer.*", "events: a list is required"),
         ([1], "events[0]: a string is required"),
-    ],
-)
-def test_a_choice_that_is_none_is_refused(manager: Api, events: Any, fault: str) -> None:
-    create_notification()
-    assert manager.patch(PATH, {"url": "https://other.example.com", "events": events}).body == bodies.bad_request(
-        fault
-    )
-    body = {"id": "other", "url": "https://hooks.example.com", "events": events}
-    assert bodies.uncoded(manager.post("/api/v1/notifications", body).body) == bodies.bad_request(fault)
+    ]
+    for events, fault in cases:
+        changed = manager.patch(PATH, {"url": "https://other.example.com", "events": events})
+        assert changed.body == bodies.bad_request(fault)
+        created = manager.post(
+            "/api/v1/notifications", {"id": "other", "url": "https://a.example.com", "events": events}
+        )
+        assert bodies.uncoded(created.body) == bodies.bad_request(fault)
     assert [each.url for each in Notification.objects.all()] == ["https://hooks.example.com/hook"]
 
 

@@ -32,15 +32,13 @@ def refused_tls(tmp_path: Path) -> Iterator[Receiver]:
         yield server
 
 
-def test_a_certificate_that_nobody_vouched_for_is_refused(refused_tls: Receiver) -> None:
+def test_a_certificate_that_nobody_vouched_for_is_refused(
+    refused_tls: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outcome = attempt(refused_tls.url)
     assert (outcome.response_code, outcome.error) == (None, "The TLS certificate is not valid.")
     assert refused_tls.requests == []
-
-
-def test_the_same_receiver_is_reached_by_who_trusts_its_certificate(
-    refused_tls: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    # Who trusts its certificate reaches it.
     trusting = ssl.create_default_context(cafile=tmp_path / "certificate.pem")
     monkeypatch.setattr(ssl, "create_default_context", lambda: trusting)
     assert attempt(refused_tls.url).response_code == 200

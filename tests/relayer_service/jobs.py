@@ -1,7 +1,5 @@
 """Jobs as a worker runs them."""
 
-from __future__ import annotations
-
 from relayer_service.jobs import running
 from relayer_service.models import Job
 

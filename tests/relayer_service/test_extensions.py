@@ -21,27 +21,17 @@ def read(monkeypatch: pytest.MonkeyPatch, **environment: str) -> list[str]:
     return found
 
 
-def test_the_suite_runs_without_extensions() -> None:
+def test_production_has_none_and_the_local_profile_all_unless_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ["EXTENSIONS"] == ""
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
+    for environment, expected in [
         ({"PROFILE": "production"}, []),
         ({"PROFILE": "production", "EXTENSIONS": "quotes"}, ["quotes"]),
         ({"PROFILE": "local"}, list(extensions.BUILT)),
         ({"PROFILE": "local", "EXTENSIONS": ""}, []),
-    ],
-)
-def test_production_has_none_and_the_local_profile_all_unless_they_are_named(
-    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: list[str]
-) -> None:
-    assert read(monkeypatch, **environment) == expected
-
-
-def test_an_unknown_extension_fails_at_startup(monkeypatch: pytest.MonkeyPatch) -> None:
+    ]:
+        with monkeypatch.context() as patch:
+            assert read(patch, **environment) == expected
     with pytest.raises(ImproperlyConfigured) as raised:
         read(monkeypatch, EXTENSIONS="quotes,moon")
-    expected = "EXTENSIONS: moon is unknown; choose from: lifecycle, quotes, signing, transactions"
-    assert str(raised.value) == expected
+    names = "lifecycle, quotes, signing, transactions"
+    assert str(raised.value) == f"EXTENSIONS: moon is unknown; choose from: {names}"

@@ -1,7 +1,5 @@
 """The memory that large bodies share while they come."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

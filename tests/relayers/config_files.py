@@ -29,13 +29,7 @@ NOTIFICATION = {
     "url": "https://hooks.example.com/relayers",
     "signing_key": "hook-key-SECRET",
 }
-SPARSE = {
-    "id": "relayer-1",
-    "name": "Relayer 1",
-    "network": "sepolia",
-    "network_type": "evm",
-    "signer_id": "signer-1",
-}
+SPARSE = {"id": "relayer-1", "name": "Relayer 1", "network": "sepolia", "network_type": "evm", "signer_id": "signer-1"}
 
 
 def full_relayer(nodes: StubNodes) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from django.db import transaction
 from notifications.models import Notification
 from relayer_service.storage.selections import Selection
 from relayers.models import Relayer, RelayerHealth
-from relayers.states import set_all_paused
+from relayers.pausing import set_all_paused
 from signers.models import Signer
 
 # The first account that Hardhat and Anvil start with; its key is public.
@@ -36,12 +36,9 @@ def notification(identifier: str = "hook-1", url: str = "https://hooks.example.c
 def relayer(**changes: Any) -> Relayer:
     """Create a relayer, with changes of it and of its health; its own RPC URLs are given as `rpc_urls`."""
     rpc_urls = changes.pop("rpc_urls", [])
-    values = {
-        "identifier": "relayer-1",
-        "name": "Relayer 1",
-        "network": "sepolia",
-        "address": ADDRESS,
-    } | {name: value for name, value in changes.items() if name not in HEALTH_COLUMNS}
+    values = {"identifier": "relayer-1", "name": "Relayer 1", "network": "sepolia", "address": ADDRESS} | {
+        name: value for name, value in changes.items() if name not in HEALTH_COLUMNS
+    }
     if "signer" not in values:
         values["signer"] = signer()
     created = Relayer(**values)

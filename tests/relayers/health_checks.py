@@ -19,11 +19,7 @@ OTHER_ADDRESS = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 READ = AccountReading(nonce=7, balance=100)
 UNREAD = AccountReading(reason="connection failed")
 DETAILS = "The nonce could not be read from any node: connection failed."
-REASON = {
-    "system_disabled": True,
-    "disabled_reason_type": "NonceSyncFailed",
-    "disabled_reason_details": DETAILS,
-}
+REASON = {"system_disabled": True, "disabled_reason_type": "NonceSyncFailed", "disabled_reason_details": DETAILS}
 NO_REASON = {"system_disabled": False, "disabled_reason_type": "", "disabled_reason_details": ""}
 
 

@@ -9,11 +9,9 @@ from relayers.health import checking
 from relayers.health.checking import AccountReading
 from relayers.models import Relayer, RelayerHealth
 from tests.notifications.admin_pages import staff_who_may
-from tests.notifications.clock import NOON, Clock, clock
+from tests.notifications.clock import NOON, Clock
 from tests.relayer_service.admin.overview_pages import attention
 from tests.relayers import factories
-
-__all__ = ["clock"]
 
 pytestmark = pytest.mark.django_db
 
@@ -75,22 +73,14 @@ def test_a_balance_that_lasts_less_than_the_threshold_is_named(admin_client: Cli
 @pytest.mark.usefixtures("relayer")
 def test_failing_nodes_are_one_cause_before_and_after_they_disable_a_relayer(client: Client, clock: Clock) -> None:
     staff = staff_who_may(client, "view_relayer")
-    clock.forward(120)
-    checked(AccountReading(reason="connection failed"))
-    assert relayers_of(staff) == [
-        (
-            "sepolia: no node answers 1 relayer Treasury (relayer-1) : Last check failed: no node returned the "
-            "nonce. Disabled after 2 consecutive failures. Since 2026-01-01 12:02 UTC, for less than a minute"
-        )
-    ]
-    clock.forward(120)
-    checked(AccountReading(reason="connection failed"))
-    assert relayers_of(staff) == [
-        (
-            "sepolia: no node answers 1 relayer Treasury (relayer-1) : The nonce could not be read from any node: "
-            "connection failed. Since 2026-01-01 12:02 UTC, for 2 minutes"
-        )
-    ]
+    for text, length in [
+        ("Last check failed: no node returned the nonce. Disabled after 2 consecutive failures", "less than a minute"),
+        ("The nonce could not be read from any node: connection failed", "2 minutes"),
+    ]:
+        clock.forward(120)
+        checked(AccountReading(reason="connection failed"))
+        since = f"Since 2026-01-01 12:02 UTC, for {length}"
+        assert relayers_of(staff) == [f"sepolia: no node answers 1 relayer Treasury (relayer-1) : {text}. {since}"]
     clock.forward(120)
     checked(AccountReading(nonce=7, balance=ETHER))
     assert relayers_of(staff) == []

@@ -9,10 +9,8 @@ from django.utils import timezone
 from relayers.health.balance_hours import DAY, HOUR, by_step, with_reading
 from relayers.health.checking import AccountReading, lease_length, write
 from relayers.models import Relayer, RelayerHealth
-from tests.notifications.clock import NOON, Clock, clock
+from tests.notifications.clock import NOON, Clock
 from tests.relayers import factories
-
-__all__ = ["clock"]
 
 NOW = datetime(2026, 11, 15, 3, 20, tzinfo=UTC)
 START = int(datetime(2026, 11, 15, 3, tzinfo=UTC).timestamp())
@@ -49,13 +47,9 @@ def test_a_reading_is_kept_with_its_hour(entries: list[Any], balance: str, after
     assert with_reading(entries, balance, NOW) == after
 
 
-def test_hours_without_an_entry_have_the_balance_of_the_one_before() -> None:
-    entries = [entry(3, str(2**128)), entry(1, "5")]
+def test_a_step_has_the_last_value_until_it_and_none_while_it_was_not_set() -> None:
     hours = [datetime.fromtimestamp(START, UTC) - timedelta(hours=ago) for ago in (4, 3, 2, 1, 0)]
-    assert by_step(entries, hours) == [None, 2**128, 2**128, 5, 5]
-
-
-def test_a_step_has_its_last_value_and_none_while_it_was_not_set() -> None:
+    assert by_step([entry(3, str(2**128)), entry(1, "5")], hours) == [None, 2**128, 2**128, 5, 5]
     midnight = datetime(2026, 11, 15, tzinfo=UTC)
     entries = [entry(26, "1"), entry(5, "2"), entry(4, "3"), entry(1, "")]
     assert by_step(entries, [midnight - timedelta(days=ago) for ago in (2, 1, 0)]) == [None, 3, None]
@@ -71,35 +65,24 @@ def test_an_account_that_changes_every_hour_keeps_a_bounded_history() -> None:
 
 
 @pytest.mark.django_db
-def test_a_check_keeps_the_balance_of_the_hour_and_one_that_reads_none_does_not() -> None:
-    relayer = factories.relayer()
-    hour = int(timezone.now().timestamp()) // HOUR * HOUR
-    for balance in (9, 5, None):
-        RelayerHealth.objects.update(due_at=timezone.now(), leased_until=None)
-        (claimed,) = RelayerHealth.objects.select_related("relayer").claim(1, lease_length())
-        write([(claimed, AccountReading(7, balance))])
-        relayer.refresh_from_db()
-    assert relayer.health.balance_hours in ([[hour, "5"]], [[hour, "9"], [hour + HOUR, "5"]])
-    assert [amount for _, amount in relayer.health.outflow_days] == ["4"]
-
-
-@pytest.mark.django_db
-def test_a_check_keeps_the_minimum_as_it_was_at_the_time(clock: Clock) -> None:
+def test_a_check_keeps_balance_and_minimum_of_the_hour_until_the_account_is_another(clock: Clock) -> None:
     relayer = factories.relayer()
     noon = int(NOON.timestamp())
-    for minimum in ({"min_balance": 2**128}, {"min_balance": 2**128}, {"min_balance": 3}, {}):
+    for seconds, minimum, balance in [
+        (0, {"min_balance": 2**128}, 9),
+        (0, {"min_balance": 2**128}, 5),
+        (HOUR, {"min_balance": 2**128}, None),
+        (HOUR, {"min_balance": 3}, 5),
+        (HOUR, {}, 4),
+    ]:
+        clock.forward(seconds)
         Relayer.objects.update(policies=minimum)
         RelayerHealth.objects.update(due_at=timezone.now(), leased_until=None)
         (claimed,) = RelayerHealth.objects.select_related("relayer").claim(1, lease_length())
-        write([(claimed, AccountReading(7, 5))])
-        clock.forward(HOUR)
+        write([(claimed, AccountReading(7, balance))])
     relayer.refresh_from_db()
+    assert relayer.health.balance_hours == [[noon, "5"], [noon + 3 * HOUR, "4"]]
     assert relayer.health.minimum_hours == [[noon, str(2**128)], [noon + 2 * HOUR, "3"], [noon + 3 * HOUR, ""]]
-    assert relayer.health.balance_hours == [[noon, "5"]]
-
-
-@pytest.mark.django_db
-def test_the_balances_of_another_account_are_forgotten() -> None:
-    relayer = factories.relayer(balance_hours=[entry(0, "5")])
+    assert [amount for _, amount in relayer.health.outflow_days] == ["5"]
     relayer.health.clear_readings()
     assert relayer.health.balance_hours == []

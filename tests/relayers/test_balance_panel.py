@@ -10,11 +10,9 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from relayers.health.balance_hours import DAY, HOUR
-from tests.notifications.clock import NOON, Clock, clock
+from tests.notifications.clock import NOON, Clock
 from tests.relayers import factories
 from tests.relayers.factories import ADDRESS
-
-__all__ = ["clock"]
 
 pytestmark = pytest.mark.django_db
 
@@ -42,55 +40,55 @@ HISTORY: dict[str, Any] = {
 }
 
 
-def test_the_last_day_is_by_hour_with_the_minimum_of_each_hour(admin_client: Client, clock: Clock) -> None:
-    shown = page(admin_client, policies={"min_balance": ETH // 4}, **HISTORY).context["balance_panel"]
-    assert datasets(shown["chart"]) == {
-        "Balance (ETH)": ["2"] * 22 + ["0.5"] * 2,
-        "Minimum (ETH)": [None] * 21 + ["1", "1", "0.25"],
-    }
-    assert json.loads(shown["chart"]["data"])["labels"][-1] == "12:00"
-    assert shown["caption"] == "Balance by hour, in ETH; times are in UTC."
-
-
 @pytest.mark.parametrize(
-    ("key", "balances", "label"),
+    ("key", "balances", "minimums", "label"),
     [
-        ("7d", ["3"] * 23 + ["2"] * 3 + ["0.5"] * 2, "Thu 12:00"),
-        ("30d", [None] * 20 + ["3"] * 8 + ["2", "0.5"], "01 Jan"),
+        ("24h", ["2"] * 22 + ["0.5"] * 2, [None] * 21 + ["1", "1", "0.25"], "12:00"),
+        ("7d", ["3"] * 23 + ["2"] * 3 + ["0.5"] * 2, [None] * 26 + ["1", "0.25"], "Thu 12:00"),
+        ("30d", [None] * 20 + ["3"] * 8 + ["2", "0.5"], [None] * 29 + ["0.25"], "01 Jan"),
+        ("<script>", ["2"] * 22 + ["0.5"] * 2, [None] * 21 + ["1", "1", "0.25"], "12:00"),
     ],
 )
-def test_longer_ranges_have_longer_steps(
-    admin_client: Client, clock: Clock, key: str, balances: list[Any], label: str
+def test_each_range_has_its_steps_and_its_link(
+    admin_client: Client, clock: Clock, key: str, balances: list[Any], minimums: list[Any], label: str
 ) -> None:
-    shown = page(admin_client, f"?range={key}", **HISTORY).context["balance_panel"]
-    assert datasets(shown["chart"])["Balance (ETH)"] == balances
+    query = f"?_changelist_filters=q%3Da&range={key}"
+    shown = page(admin_client, query, policies={"min_balance": ETH // 4}, **HISTORY).context["balance_panel"]
+    assert datasets(shown["chart"]) == {"Balance (ETH)": balances, "Minimum (ETH)": minimums}
     assert json.loads(shown["chart"]["data"])["labels"][-1] == label
-
-
-def test_the_ranges_are_links_that_keep_the_query_and_mark_the_chosen_one(admin_client: Client) -> None:
-    shown = page(admin_client, "?_changelist_filters=q%3Da&range=7d", **HISTORY).context["balance_panel"]
+    titles = {"24h": "24 hours", "7d": "7 days", "30d": "30 days"}
+    chosen = key if key in titles else "24h"
     assert shown["ranges"] == [
-        {"title": "24 hours", "url": "?_changelist_filters=q%3Da&range=24h", "is_chosen": False},
-        {"title": "7 days", "url": "?_changelist_filters=q%3Da&range=7d", "is_chosen": True},
-        {"title": "30 days", "url": "?_changelist_filters=q%3Da&range=30d", "is_chosen": False},
+        {"title": title, "url": f"?_changelist_filters=q%3Da&range={each}", "is_chosen": each == chosen}
+        for each, title in titles.items()
     ]
+    if chosen == "24h":
+        assert shown["caption"] == "Balance by hour, in ETH; times are in UTC."
 
 
-@pytest.mark.parametrize("key", ["", "8d", "<script>"])
-def test_an_unknown_range_is_the_last_day(admin_client: Client, clock: Clock, key: str) -> None:
-    shown = page(admin_client, f"?range={key}", **HISTORY).context["balance_panel"]
-    assert [each["is_chosen"] for each in shown["ranges"]] == [True, False, False]
-
-
-def test_a_single_reading_is_drawn_as_a_point(admin_client: Client, clock: Clock) -> None:
-    chart = page(admin_client, balance_hours=[[AT_NOON, "5"]]).context["balance_panel"]["chart"]
-    (balance,) = json.loads(chart["data"])["datasets"]
+def test_a_single_reading_is_a_point_beside_the_address_to_top_up(admin_client: Client, clock: Clock) -> None:
+    response = page(admin_client, balance_hours=[[AT_NOON, "5"]])
+    shown = response.context["balance_panel"]
+    (balance,) = json.loads(shown["chart"]["data"])["datasets"]
     assert balance["pointRadius"] == [0] * 23 + [3]
+    top_up = shown["top_up"]
+    assert (top_up["address"], top_up["explorer_url"]) == (ADDRESS, f"https://sepolia.etherscan.io/address/{ADDRESS}")
+    assert top_up["qr_code"].startswith("<svg ")
+    assert str(top_up["qr_code"]) in response.content.decode()
 
 
-def test_there_is_no_chart_before_a_balance_was_read(admin_client: Client) -> None:
-    shown = page(admin_client).context["balance_panel"]
-    assert (shown["facts"], "chart" in shown) == ({"Balance": "unknown"}, False)
+def test_the_last_known_balance_stays_with_its_age(admin_client: Client) -> None:
+    now = timezone.now()
+    columns: dict[str, Any] = {"balance_text": str(ETH), "balance_at": now - timedelta(minutes=12), "checked_at": now}
+    shown = page(admin_client, **columns).context["balance_panel"]["facts"]
+    assert shown == {"Balance": "1 ETH, read 12\xa0minutes ago"}
+    listed = strip_tags(admin_client.get("/admin/relayers/relayer/").content.decode())
+    assert "1 ETHread 12\xa0minutes ago" in listed
+
+
+def test_a_relayer_without_balance_and_address_has_neither_chart_nor_top_up(admin_client: Client) -> None:
+    shown = page(admin_client, address="").context["balance_panel"]
+    assert (shown["facts"], "chart" in shown, shown["top_up"]) == ({"Balance": "unknown"}, False, {})
 
 
 def test_the_outflow_of_each_day_and_how_long_the_balance_lasts(admin_client: Client, clock: Clock) -> None:
@@ -104,24 +102,3 @@ def test_the_outflow_of_each_day_and_how_long_the_balance_lasts(admin_client: Cl
         "Runway": "At this rate empty in 6 days",
     }
     assert datasets(shown["outflow_chart"]) == {"Spent (ETH)": ["1", "0", "0", "0", "0", "0", "5.500000000000000001"]}
-
-
-def test_the_last_known_balance_stays_with_its_age(admin_client: Client) -> None:
-    now = timezone.now()
-    columns: dict[str, Any] = {"balance_text": str(ETH), "balance_at": now - timedelta(minutes=12), "checked_at": now}
-    shown = page(admin_client, **columns).context["balance_panel"]["facts"]
-    assert shown == {"Balance": "1 ETH, read 12\xa0minutes ago"}
-    listed = strip_tags(admin_client.get("/admin/relayers/relayer/").content.decode())
-    assert "1 ETHread 12\xa0minutes ago" in listed
-
-
-def test_the_address_to_top_up_has_a_qr_code_and_its_page_in_the_explorer(admin_client: Client) -> None:
-    response = page(admin_client)
-    shown = response.context["balance_panel"]["top_up"]
-    assert (shown["address"], shown["explorer_url"]) == (ADDRESS, f"https://sepolia.etherscan.io/address/{ADDRESS}")
-    assert shown["qr_code"].startswith("<svg ")
-    assert str(shown["qr_code"]) in response.content.decode()
-
-
-def test_a_relayer_without_an_address_has_no_top_up(admin_client: Client) -> None:
-    assert page(admin_client, address="").context["balance_panel"]["top_up"] == {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,18 +11,11 @@ from pytest_django import Settings
 from chain import networks
 from tests.relayers import factories
 from tests.relayers.config_files import SPARSE, document, faults, load
-from tests.relayers.stub_nodes import StubNodes, stub_nodes
 
 CLOSED = "holesky was shut down in 2025: use hoodi, or sepolia"
 HOLESKY = 17000
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def nodes() -> Iterator[StubNodes]:
-    with stub_nodes() as found:
-        yield found
 
 
 def test_a_fleet_file_that_names_one_is_refused_with_what_to_use_instead(tmp_path: Path) -> None:
@@ -32,19 +24,6 @@ def test_a_fleet_file_that_names_one_is_refused_with_what_to_use_instead(tmp_pat
         f"relayers[0].network: {CLOSED}",
         f"fee_tokens[0].network: {CLOSED}",
     ]
-
-
-def test_a_fleet_file_may_name_one_with_nodes_of_its_own_and_is_warned(tmp_path: Path, nodes: StubNodes) -> None:
-    own = {"network": "holesky", "chain_id": HOLESKY, "custom_rpc_urls": [{"url": nodes.url(HOLESKY)}]}
-    assert load(document(SPARSE | own), tmp_path) == (
-        [
-            "signer signer-1: created",
-            "webhook hook-1: created",
-            "relayer relayer-1: created",
-            "3 created, 0 updated, 0 unchanged.",
-        ],
-        [f"Warning: relayers[0].network: {CLOSED}"],
-    )
 
 
 def test_a_file_of_networks_may_have_one_again(tmp_path: Path, settings: Settings) -> None:

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +22,10 @@ from relayers.models import Relayer
 from signers.models import Signer
 from tests.relayers.config_files import NOTIFICATION, SIGNER, SPARSE, full_relayer, load, rows
 from tests.relayers.factories import ADDRESS, KEY
-from tests.relayers.stub_nodes import StubNodes, stub_nodes
+from tests.relayers.stub_nodes import StubNodes
 from tests.signers.examples import CONFIGS
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@pytest.fixture
-def nodes() -> Iterator[StubNodes]:
-    with stub_nodes() as running:
-        yield running
 
 
 @pytest.fixture
@@ -40,28 +33,18 @@ def loaded(db: None, tmp_path: Path, nodes: StubNodes) -> dict[str, Any]:
     """Have a signer of each type, and notifications and relayers of every kind, in the service."""
     signers = [{"id": name, "type": name, "config": config} for name, config in CONFIGS.items()]
     awkward = [SIGNER | {"id": identifier} for identifier in ("a-b", "a_b", "A B", "zürich ${HOME}", "1")]
-    hooks = [
-        NOTIFICATION,
-        {"id": "hook-2", "type": "webhook", "url": "https://hooks.example.com/${HOME}"},
-        {"id": "hook-3", "type": "webhook", "url": "https://hooks.example.com/"},
-    ]
+    hooks = [NOTIFICATION, {"id": "hook-2", "type": "webhook", "url": "https://hooks.example.com/${HOME}"}]
     urls = [
         {"url": f"http://127.0.0.1:{nodes.port}/11155111", "weight": 5},
         {"url": "http://127.0.0.1:1/", "weight": 0},
     ]
+    private = {"private_rpc_urls": urls[:1], "private_fallback_blocks": 30}
     relayers = [
         full_relayer(nodes),
-        SPARSE
-        | {"id": "relayer-2", "name": "${NAME} $${", "custom_rpc_urls": urls}
-        | {"private_rpc_urls": urls[:1], "private_fallback_blocks": 30},
+        SPARSE | {"id": "relayer-2", "name": "${NAME} $${", "custom_rpc_urls": urls} | private,
         SPARSE | {"id": "relayer-3", "signer_id": "zürich ${HOME}"},
     ]
-    content = {
-        "signers": [SIGNER, *signers, *awkward],
-        "notifications": hooks,
-        "relayers": relayers,
-        "fee_tokens": [],
-    }
+    content = {"signers": [SIGNER, *signers, *awkward], "notifications": hooks, "relayers": relayers, "fee_tokens": []}
     # Escaped in a file, as this is not a reference.
     load(json.dumps(content).replace("${", "$${").encode(), tmp_path)
     return content
@@ -143,25 +126,24 @@ def test_a_dump_has_the_shape_of_the_file_without_its_secrets(db: None, tmp_path
     assert errors == "Wrote 6 variables in place of secrets, without their values.\n"
 
 
-def test_what_was_dumped_loads_as_unchanged_once_the_variables_are_set(
-    loaded: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_dump_has_variables_for_secrets_with_which_it_loads_as_the_same_service(
+    loaded: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    output, _ = dump()
-    variables = secrets_of(json.loads(output), loaded)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    before = rows()
-    lines, errors = load(output.encode(), tmp_path)
-    assert (lines[-1], errors) == ("0 created, 0 updated, 19 unchanged.", [])
-    assert rows() == before
+    output, errors = dump()
+    assert (output, errors) == dump()
+    assert "-SECRET" not in output + errors
+    assert KEY not in output + errors
+    names = re.findall(r'"\$\{(.*?)\}"', output)
+    assert [name for name in names if not NAME.fullmatch(name)] == []
+    assert len(set(names)) == len(names) == 21
+    assert {"SIGNER_A_B_KEY", "SIGNER_A_B_KEY_2", "SIGNER_A_B_KEY_3", "SIGNER_Z_RICH___HOME__KEY"} <= set(names)
+    assert "21 variables" in errors
 
-
-def test_what_was_dumped_makes_the_same_service_anew(
-    loaded: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    output, _ = dump()
     for name, value in secrets_of(json.loads(output), loaded).items():
         monkeypatch.setenv(name, value)
+    before = rows()
+    lines, warnings = load(output.encode(), tmp_path)
+    assert (lines[-1], warnings, rows()) == ("0 created, 0 updated, 18 unchanged.", [], before)
     for model in (Relayer, Signer):
         model.objects.all().delete()
     load(output.encode(), tmp_path)
@@ -169,94 +151,52 @@ def test_what_was_dumped_makes_the_same_service_anew(
     assert {signer.identifier: signer.full_config() for signer in Signer.objects.all()} == {
         entry["id"]: entry["config"] for entry in loaded["signers"]
     }
-
-
-def test_a_dump_contains_no_secret(loaded: dict[str, Any]) -> None:
-    output, errors = dump()
-    assert "-SECRET" not in output + errors
-    assert KEY not in output + errors
-
-
-def test_the_names_of_variables_are_valid_and_unlike_each_other(loaded: dict[str, Any]) -> None:
-    output, errors = dump()
-    names = re.findall(r'"\$\{(.*?)\}"', output)
-    assert [name for name in names if not NAME.fullmatch(name)] == []
-    assert len(set(names)) == len(names) == 21
-    assert {"SIGNER_A_B_KEY", "SIGNER_A_B_KEY_2", "SIGNER_A_B_KEY_3", "SIGNER_Z_RICH___HOME__KEY"} <= set(names)
-    assert "21 variables" in errors
-
-
-def test_a_password_that_was_accepted_in_a_webhook_url_is_a_variable(loaded: dict[str, Any]) -> None:
-    url = "https://user:url-SECRET@hooks.example.com/"
-    Notification.objects.filter(identifier="hook-3").update(url=url)
-    output, errors = dump()
-    assert '"url": "${NOTIFICATION_HOOK_3_URL}"' in output
-    assert "-SECRET" not in output + errors
-
-
-def test_two_dumps_are_alike(loaded: dict[str, Any]) -> None:
-    assert dump() == dump()
-
-
-def test_a_dump_can_go_to_a_file(loaded: dict[str, Any], tmp_path: Path) -> None:
-    output, _ = dump("--output", str(tmp_path / "dump.json"))
-    assert output == ""
-    assert (tmp_path / "dump.json").read_bytes().decode() == dump()[0]
-
-
-@pytest.mark.parametrize("is_link", [False, True])
-def test_only_the_owner_can_read_the_file(loaded: dict[str, Any], tmp_path: Path, is_link: bool) -> None:
-    old, chosen = tmp_path / "old.json", tmp_path / "new.json"
-    if is_link:
-        old.write_text("old")
-        old.chmod(0o644)
-        chosen.symlink_to(old)
-    dump("-o", str(chosen))
-    assert (chosen.resolve().stat().st_mode & 0o777, chosen.is_symlink()) == (0o600, is_link)
-    assert chosen.read_bytes().decode() == dump()[0]
-    assert [*tmp_path.glob(".*")] == []
-
-
-def test_who_has_an_old_file_open_does_not_read_the_new_one(loaded: dict[str, Any], tmp_path: Path) -> None:
-    file = tmp_path / "dump.json"
-    file.write_text("old")
-    file.chmod(0o666)
-    with file.open() as reader:
-        dump("--output", str(file))
-        assert (reader.read(), file.stat().st_mode & 0o777) == ("old", 0o600)
-
-
-def test_a_dump_can_go_to_a_device(loaded: dict[str, Any], tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    dump("--output", str(pipe))
-    assert os.read(reader, 1_000_000).decode() == dump()[0]
-    os.close(reader)
-    assert pipe.is_fifo()
-
-
-def test_a_file_that_cannot_be_written_is_said_so(db: None, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"Cannot write .*: Is a directory"):
-        dump("--output", str(tmp_path))
-
-
-def test_what_cannot_be_opened_is_dumped_as_variables(loaded: dict[str, Any], settings: Settings) -> None:
+    # What cannot be decrypted is a variable too.
     settings.ENCRYPTION_KEYS = {"another": bytes(32)}
-    dumped = json.loads(dump()[0])
-    assert dumped["relayers"][1]["custom_rpc_urls"] == [
+    assert json.loads(dump()[0])["relayers"][1]["custom_rpc_urls"] == [
         {"url": "${RELAYER_RELAYER_2_RPC_URL_1}", "weight": 5},
         {"url": "${RELAYER_RELAYER_2_RPC_URL_2}", "weight": 0},
     ]
 
 
-def test_an_empty_service_dumps_an_empty_file(db: None) -> None:
-    assert json.loads(dump()[0]) == {
-        "signers": [],
-        "notifications": [],
-        "relayers": [],
-        "fee_tokens": [],
-    }
+def test_a_password_that_was_accepted_in_a_webhook_url_is_a_variable(db: None) -> None:
+    Notification.objects.create(identifier="hook-3", url="https://user:url-SECRET@hooks.example.com/")
+    output, errors = dump()
+    assert '"url": "${NOTIFICATION_HOOK_3_URL}"' in output
+    assert "-SECRET" not in output + errors
+
+
+EMPTY: dict[str, list[Any]] = {"signers": [], "notifications": [], "relayers": [], "fee_tokens": []}
+
+
+@pytest.mark.one_engine
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_dump_to_a_file_is_read_by_its_owner_alone(db: None, tmp_path: Path, is_link: bool) -> None:
+    old, chosen = tmp_path / "old.json", tmp_path / "new.json"
+    if is_link:
+        chosen.symlink_to(old)
+    (old if is_link else chosen).write_text("old")
+    chosen.chmod(0o666)
+    # Who has the old file open does not read the new one.
+    with chosen.open() as reader:
+        assert dump("-o", str(chosen))[0] == ""
+        assert reader.read() == "old"
+    assert (chosen.resolve().stat().st_mode & 0o777, chosen.is_symlink()) == (0o600, is_link)
+    assert json.loads(chosen.read_bytes()) == EMPTY
+    assert [*tmp_path.glob(".*")] == []
+
+
+@pytest.mark.one_engine
+def test_a_dump_can_go_to_a_device_and_not_to_a_folder(db: None, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    dump("--output", str(pipe))
+    assert json.loads(os.read(reader, 1_000_000)) == EMPTY
+    os.close(reader)
+    assert pipe.is_fifo()
+    with pytest.raises(CommandError, match=r"Cannot write .*: Is a directory"):
+        dump("--output", str(tmp_path))
 
 
 @given(st.text(alphabet="${}Aa_ 1", max_size=12))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -27,16 +28,13 @@ from tests.notifications.clock import NOON, Clock
 from tests.relayers import factories
 from tests.relayers.health_checks import NO_REASON, OTHER_ADDRESS, UNREAD, bodies, make_due, on_nodes, state
 
+pytestmark = pytest.mark.both_engines
 
-@pytest.mark.django_db
-def test_what_is_not_due_is_not_checked(hardhat: str) -> None:
-    on_nodes(hardhat, due_at=timezone.now() + timedelta(hours=1))
-    assert check_due() == 0
-    assert Relayer.objects.get().health.checked_at is None
+LEASE = uuid.UUID(int=1)
 
 
 @pytest.mark.django_db
-def test_relayers_on_the_same_nodes_are_read_in_one_request(hardhat: str) -> None:
+def test_relayers_on_the_same_nodes_are_read_and_written_together(hardhat: str) -> None:
     with node(good, hardhat) as one, node(good, hardhat) as other:
         for number in range(60):
             on_nodes(one.url if number % 6 else other.url, identifier=f"relayer-{number}")
@@ -44,22 +42,14 @@ def test_relayers_on_the_same_nodes_are_read_in_one_request(hardhat: str) -> Non
         # Two calls for each; the chain ID is read until a node has reported it.
         assert [len(asked) - asked.count("eth_chainId") for asked in one.methods] == [50, 50]
         assert [len(asked) - asked.count("eth_chainId") for asked in other.methods] == [20]
-    assert set(RelayerHealth.objects.values_list("nonce", flat=True)) == {0}
-
-
-@pytest.mark.django_db
-def test_checks_that_find_nothing_new_are_written_in_one_statement(hardhat: str) -> None:
-    for number in range(25):
-        on_nodes(hardhat, identifier=f"relayer-{number}")
-    check_due()
-    make_due()
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
-        check_due()
-    updates = [query["sql"] for query in queries if query["sql"].startswith("UPDATE")]
-    # One to take them, one to write them back.
-    assert len(updates) == 2
+        assert set(RelayerHealth.objects.values_list("nonce", flat=True)) == {0}
+        # Of those on the same nodes that find nothing new: a statement to take them, and one to write them back.
+        RelayerHealth.objects.filter(relayer__identifier__in=[f"relayer-{number}" for number in range(1, 6)]).update(
+            due_at=timezone.now() - timedelta(seconds=1)
+        )
+        with CaptureQueriesContext(connection) as queries:
+            assert check_due() == 5
+    assert len([query for query in queries if query["sql"].startswith("UPDATE")]) == 2
 
 
 @pytest.mark.django_db
@@ -89,22 +79,16 @@ def test_an_edit_by_staff_during_the_check_is_not_overwritten(hardhat: str) -> N
 
 
 @pytest.mark.django_db
-def test_events_go_to_a_notification_that_was_set_concurrently() -> None:
-    relayer = on_nodes(notification=factories.notification(), failed_checks=1)
-    (taken,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(minutes=1))
+def test_events_go_to_the_webhook_of_now_and_to_none_of_a_deleted_relayer() -> None:
+    for name in ("changed", "deleted"):
+        on_nodes(identifier=name, notification=factories.notification(name), failed_checks=1)
+    taken = RelayerHealth.objects.select_related("relayer").claim(2, timedelta(minutes=1))
     other = factories.notification("hook-2")
-    Relayer.objects.filter(pk=relayer.pk).update(notification=other)
-    checking.write([(taken, UNREAD)])
+    Relayer.objects.filter(identifier="changed").update(notification=other)
+    Relayer.objects.filter(identifier="deleted").delete()
+    for each in taken:
+        checking.write([(each, UNREAD)])
     assert [delivery.notification for delivery in Delivery.objects.all()] == [other]
-
-
-@pytest.mark.django_db
-def test_a_check_whose_relayer_was_deleted_writes_and_emits_nothing() -> None:
-    on_nodes(notification=factories.notification(), failed_checks=1)
-    (taken,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(minutes=1))
-    Relayer.objects.all().delete()
-    checking.write([(taken, UNREAD)])
-    assert bodies() == []
 
 
 @pytest.mark.django_db
@@ -119,18 +103,6 @@ def test_a_check_that_took_longer_than_its_lease_writes_and_emits_nothing() -> N
     assert bodies() == []
     checking.write([(held, UNREAD)])
     assert [body["type"] for body in bodies()] == ["relayer.disabled"]
-
-
-@pytest.mark.django_db
-def test_an_event_and_the_state_are_rolled_back_together() -> None:
-    on_nodes(notification=factories.notification(), failed_checks=1)
-    (taken,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(minutes=1))
-    with transaction.atomic():
-        checking.write([(taken, UNREAD)])
-        assert len(bodies()) == 1
-        transaction.set_rollback(True)
-    assert state(Relayer.objects.get()) == NO_REASON
-    assert bodies() == []
 
 
 @pytest.mark.django_db
@@ -224,31 +196,20 @@ def test_one_thread_of_a_worker_checks_at_a_time(hardhat: str) -> None:
 
 
 @pytest.mark.django_db
-def test_staff_have_relayers_checked_at_once(hardhat: str, django_capture_on_commit_callbacks: Any) -> None:
-    later = timezone.now() + timedelta(hours=1)
+def test_staff_have_relayers_checked_at_once_that_nobody_checks(
+    hardhat: str, django_capture_on_commit_callbacks: Any
+) -> None:
+    later, now = timezone.now() + timedelta(hours=1), timezone.now()
     relayer = on_nodes(hardhat, due_at=later)
-    on_nodes(hardhat, due_at=later, identifier="relayer-2")
+    on_nodes(hardhat, due_at=later, identifier="not chosen")
+    checked = on_nodes(hardhat, due_at=later, identifier="checked", lease=LEASE, leased_until=later)
+    left = on_nodes(hardhat, due_at=later, identifier="of a killed worker", lease=LEASE, leased_until=now)
     with django_capture_on_commit_callbacks(execute=True):
-        assert check_soon([relayer.pk]) == 1
+        assert check_soon([relayer.pk, checked.pk, left.pk]) == 2
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
     check_relayers_now.call_local()
-    assert list(RelayerHealth.objects.order_by("pk").values_list("nonce", flat=True)) == [0, None]
-
-
-@pytest.mark.django_db
-def test_a_relayer_that_is_being_checked_is_not_taken_away_from_who_checks_it(hardhat: str) -> None:
-    relayer = on_nodes(hardhat)
-    (taken,) = RelayerHealth.objects.select_related("relayer").claim(1, timedelta(minutes=1))
-    assert check_soon([relayer.pk]) == 0
-    assert Relayer.objects.get().health.lease == taken.lease
-
-
-@pytest.mark.django_db
-def test_a_relayer_that_a_killed_worker_had_taken_can_be_checked_at_once(hardhat: str) -> None:
-    relayer = on_nodes(hardhat)
-    RelayerHealth.objects.select_related("relayer").claim(1, timedelta(seconds=-1))
-    assert check_soon([relayer.pk]) == 1
-    assert len(RelayerHealth.objects.all().claim(1, timedelta(minutes=1))) == 1
+    found = RelayerHealth.objects.order_by("pk").values_list("nonce", "lease")
+    assert list(found) == [(0, None), (None, None), (None, LEASE), (0, None)]
 
 
 @pytest.mark.django_db
@@ -264,35 +225,6 @@ def test_nodes_are_called_at_once_and_not_one_after_the_other(hardhat: str) -> N
             on_nodes(f"{one.url}&n={number}", identifier=f"relayer-{number}")
         assert check_due() == 30
     assert set(RelayerHealth.objects.values_list("nonce", flat=True)) == {0}
-
-
-@pytest.mark.django_db(transaction=True)
-def test_nodes_that_hang_do_not_delay_the_check_of_others(hardhat: str) -> None:
-    begun, ended = threading.Event(), threading.Event()
-
-    def hang(handler: faults.Handler, asked: Any) -> None:
-        handler.close_connection = True
-        begun.set()
-        ended.wait(PATIENCE_SECONDS)
-
-    def wait_for_check(identifier: str) -> None:
-        wait_until(Relayer.objects.filter(identifier=identifier, health__checked_at__isnull=False).exists)
-
-    def others() -> None:
-        begun.wait(PATIENCE_SECONDS)
-        try:
-            wait_for_check("relayer-2")
-            # A relayer that becomes due in the meantime does not wait either.
-            on_nodes(hardhat, identifier="relayer-3")
-            wait_for_check("relayer-3")
-        finally:
-            ended.set()
-
-    with node(hang) as hanging:
-        on_nodes(hanging.url)
-        on_nodes(hardhat, identifier="relayer-2")
-        results = in_threads(check_due, others)
-    assert results == [3, None]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -326,6 +258,7 @@ def test_more_relayers_on_a_node_that_hangs_than_threads_delay_no_other_check(
     assert results == [13, None]
 
 
+@pytest.mark.postgresql
 @pytest.mark.django_db
 def test_a_check_leaves_indexes_alone_where_postgresql_can(hardhat: str) -> None:
     def updates() -> list[int]:
@@ -337,8 +270,6 @@ def test_a_check_leaves_indexes_alone_where_postgresql_can(hardhat: str) -> None
             )
             return [count for row in cursor.fetchall() for count in row]
 
-    if connection.vendor == "sqlite":
-        return
     on_nodes(hardhat)
     check_due()
     make_due()

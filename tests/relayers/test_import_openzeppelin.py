@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -65,11 +64,7 @@ def test_everything_that_is_imported_can_be_loaded(tmp_path: Path, monkeypatch: 
         entries = [
             relayer(id="full", paused=True, notification_id="hook-1", policies=policies, custom_rpc_urls=urls),
             relayer(
-                id="alias",
-                network="zk-sync",
-                policies=...,
-                notification_id=None,
-                custom_rpc_urls=[nodes.url(324)],
+                id="alias", network="zk-sync", policies=..., notification_id=None, custom_rpc_urls=[nodes.url(324)]
             ),
             relayer(id="custom", network="child"),
             relayer(id="by-chain-id", network="mainnet-private", notification_id="hook-2"),
@@ -80,7 +75,8 @@ def test_everything_that_is_imported_can_be_loaded(tmp_path: Path, monkeypatch: 
             own=[network(network="child", chain_id=777, rpc_urls=..., **{"from": "parent"}), parent],
             private=[network(network="mainnet-private", chain_id=1, rpc_urls=[env("RPC_URL")])],
         )
-        run(folder)
+        report = "\n".join(run(folder))
+        assert ("SECRET" in report, KEY[2:] in report) == (False, False)
         assert load((tmp_path / "fleet.json").read_bytes(), tmp_path)[0][-1] == "13 created, 0 updated, 0 unchanged."
         assert load((tmp_path / "fleet.json").read_bytes(), tmp_path)[0][-1] == "0 created, 0 updated, 13 unchanged."
         sent = {
@@ -228,17 +224,15 @@ def test_the_report_names_what_is_imported_and_what_is_not(tmp_path: Path, monke
     assert [entry["id"] for entry in fleet(folder)["relayers"]] == ["relayer-1", "own"]
 
 
-@pytest.mark.parametrize("signer_type", SIGNER_CONFIGS)
-def test_a_configuration_with_one_signer_of_each_type_is_imported(tmp_path: Path, signer_type: str) -> None:
-    entry = {"id": "signer-1", "type": signer_type, "config": SIGNER_CONFIGS[signer_type]}
-    run(write(tmp_path, config(relayer(signer_id="signer-1"), signers=[entry], networks=...)))
-    (signer,) = fleet(tmp_path / "config")["signers"]
-    assert signer["type"] == TYPES[signer_type]
-
-
 def test_the_file_is_for_its_owner_only_and_replaces_no_other(tmp_path: Path) -> None:
-    folder = write(tmp_path, config())
+    local = LOCAL | {"config": {"path": "keys/local.json", "passphrase": plain(VARIABLES["KEYSTORE_PASSPHRASE"])}}
+    folder, missing = write(tmp_path, config(signers=[local])), tmp_path / "missing" / "networks.json"
+    # Both files are written, or none.
+    assert faults(folder, "--networks-output", str(missing)) == [
+        f"Nothing was written. Cannot write {missing}: No such file or directory"
+    ]
     run(folder)
+    assert fleet(folder)["signers"] == [{"id": "local", "type": "plain", "config": {"key": KEY}}]
     file = tmp_path / "fleet.json"
     assert file.stat().st_mode & 0o777 == 0o600
     content = file.read_bytes()
@@ -247,26 +241,6 @@ def test_the_file_is_for_its_owner_only_and_replaces_no_other(tmp_path: Path) ->
     file.unlink()
     file.symlink_to(tmp_path / "elsewhere")
     assert faults(folder) == [f"Nothing was written: {file} exists. Remove it, or choose another name."]
-
-
-def test_both_files_are_written_or_none(tmp_path: Path) -> None:
-    folder, missing = write(tmp_path, config()), tmp_path / "missing" / "networks.json"
-    assert faults(folder, "--networks-output", str(missing)) == [
-        f"Nothing was written. Cannot write {missing}: No such file or directory"
-    ]
-
-
-def test_no_secret_is_printed(tmp_path: Path) -> None:
-    report = run(write(tmp_path, config(signers=SIGNERS)))
-    assert "SECRET" not in "\n".join(report)
-    assert KEY[2:] not in "\n".join(report)
-
-
-def test_a_plain_passphrase_opens_a_keystore(tmp_path: Path) -> None:
-    local = LOCAL | {"config": {"path": "keys/local.json", "passphrase": plain(VARIABLES["KEYSTORE_PASSPHRASE"])}}
-    folder = write(tmp_path, config(signers=[local]))
-    run(folder)
-    assert fleet(folder)["signers"] == [{"id": "local", "type": "plain", "config": {"key": KEY}}]
 
 
 def test_only_their_references_are_references(tmp_path: Path) -> None:
@@ -290,11 +264,13 @@ def test_all_relayers_can_be_imported_as_paused(tmp_path: Path) -> None:
     assert [entry["paused"] for entry in fleet(folder)["relayers"]] == [True, True]
 
 
-@pytest.mark.parametrize("path", ["./config/networks", "networks", "/app/config/networks", "/app/networks", "", ...])
-def test_network_files_are_found_as_their_service_finds_them(tmp_path: Path, path: Any) -> None:
-    folder = write(tmp_path, config(relayer(network="our-chain"), networks=path), own=[network()])
-    run(folder)
-    assert fleet(folder)["relayers"][0]["chain_id"] == 424242
+def test_network_files_are_found_as_their_service_finds_them(tmp_path: Path) -> None:
+    paths = ["./config/networks", "networks", "/app/config/networks", "/app/networks", "", ...]
+    for number, path in enumerate(paths):
+        folder = tmp_path / str(number)
+        found = write(folder, config(relayer(network="our-chain"), networks=path), own=[network()])
+        run(found)
+        assert fleet(found)["relayers"][0]["chain_id"] == 424242, path
 
 
 def test_network_files_are_read_from_a_named_folder(tmp_path: Path) -> None:
@@ -332,16 +308,12 @@ def test_custom_networks_are_written_as_a_networks_file(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_network_with_the_nodes_of_the_service_has_no_custom_ones(tmp_path: Path) -> None:
+def test_known_networks_have_custom_nodes_where_these_are_others(tmp_path: Path) -> None:
     urls = [*networks.networks()["sepolia"].rpc_urls]
-    folder = write(tmp_path, config(networks=[network(network="sepolia", chain_id=11155111, rpc_urls=urls)]))
+    closed = relayer(id="closed", network="holesky", custom_rpc_urls=["https://holesky.example.com"])
+    own = [network(network="sepolia", chain_id=11155111, rpc_urls=urls), network(network="holesky", chain_id=17000)]
+    folder = write(tmp_path, config(relayer(), closed, networks=own))
     run(folder)
-    assert "custom_rpc_urls" not in fleet(folder)["relayers"][0]
-
-
-def test_a_network_that_was_shut_down_is_imported_with_own_nodes(tmp_path: Path) -> None:
-    entry = relayer(network="holesky", custom_rpc_urls=["https://holesky.example.com"])
-    folder = write(tmp_path, config(entry, networks=[network(network="holesky", chain_id=17000)]))
-    run(folder)
-    (found,) = fleet(folder)["relayers"]
+    known, found = fleet(folder)["relayers"]
+    assert "custom_rpc_urls" not in known
     assert (found["chain_id"], found["custom_rpc_urls"]) == (17000, [{"url": "https://holesky.example.com"}])

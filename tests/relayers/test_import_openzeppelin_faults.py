@@ -42,139 +42,108 @@ def aws(**changes: Any) -> dict[str, Any]:
 
 
 LONG_LINE = [network(network=f"n{index}", **{"from": f"n{index + 1}"}) for index in range(40)]
+NO_ADDRESS = "must be an EVM address: 0x and 40 hexadecimal digits"
+URLS: list[Any] = ["https://a.example.com", {"url": "https://b.example.com", "weight": 101}]
+# Each entry with its faults.
+RELAYERS: list[tuple[Any, list[str]]] = [
+    ([], [": an object is required"]),
+    (relayer(id=...), [".id: this field is required"]),
+    (relayer(id="a\nb"), [".id: control characters are not allowed here"]),
+    (relayer(id="a/status"), [".id: an id must not end with /status, which is a path of the API"]),
+    (relayer(id=env("ID")), [".id: an id cannot be taken from the environment"]),
+    (relayer(), []),
+    (relayer(), [".id: duplicate id"]),
+    (relayer(id="7", signer_id="x"), [f".signer_id: {MISSING.format('signer')}"]),
+    (relayer(id="8", notification_id="x"), [f".notification_id: {MISSING.format('webhook')}"]),
+    (relayer(id="9", network_type=[]), [".network_type: a string is required"]),
+    (relayer(id="10", policies=[]), [".policies: an object is required"]),
+    (relayer(id="11", paused="no"), [".paused: true or false is required"]),
+    (relayer(id="12", network=...), [".network: this field is required"]),
+    (relayer(id="13", network="moon"), [f".network: {UNKNOWN}"]),
+    (relayer(id="14", custom_rpc_urls={}), [".custom_rpc_urls: a list is required"]),
+    (
+        relayer(id="15", custom_rpc_urls=[7]),
+        ['.custom_rpc_urls[0]: a URL or {"url": "...", "weight": 100} is required'],
+    ),
+    (relayer(id="16", custom_rpc_urls=URLS), [".custom_rpc_urls[1].weight: a whole number from 0 to 100 is required"]),
+    (relayer(id="solana-1", network_type="solana", signer_id="x"), []),
+    (
+        relayer(id="18", policies={"gas_price_cap": -1, "min_balance": 1.5, "whitelist_receivers": ["0x12"]}),
+        [
+            f".policies.gas_price_cap: {AMOUNT}",
+            f".policies.min_balance: {AMOUNT}",
+            f".policies.whitelist_receivers[0]: {NO_ADDRESS}",
+        ],
+    ),
+]
+SIGNERS: list[tuple[Any, list[str]]] = [
+    (LOCAL, []),
+    (LOCAL, [".id: duplicate id"]),
+    (LOCAL | {"type": 7}, [".type: a string is required"]),
+    (aws(region={"type": "file", "value": "x"}), [".config.region.type: must be one of: env, plain"]),
+    (aws(region=env("A B")), [".config.region.value: the name of an environment variable is required"]),
+    (aws(region=plain("")), [".config.region: an empty string is not allowed here"]),
+    ({"type": "aws_kms"}, [".config.key_id: this field is required", ".config.region: this field is required"]),
+    (local("keys/none.json"), [".config.path: no such file"]),
+    (local(passphrase=plain("wrong SECRET")), [".config.path: the passphrase is wrong, or the keystore is damaged"]),
+    (local(passphrase=env("NOT_SET")), [".config.passphrase: the environment variable NOT_SET is not set or empty"]),
+    (local("config.json"), [".config.path: this is not a keystore of version 3"]),
+    (LOCAL | {"config": {}}, [".config.path: this field is required", ".config.passphrase: this field is required"]),
+    (local("x" * 5_000), [".config.path: cannot be read: File name too long"]),
+    (local("/dev/zero"), [".config.path: no such file"]),
+]
+NOTIFICATIONS: list[tuple[Any, list[str]]] = [
+    (HOOK | {"url": "ftp://x"}, [".url: an absolute http or https URL is required"]),
+    (HOOK | {"id": "hook-2", "type": 7}, [".type: a string is required"]),
+    (HOOK | {"id": "hook-3", "url": "mailto:a@example.com"}, [".url: an absolute http or https URL is required"]),
+]
+NETWORKS: list[tuple[Any, list[str]]] = [
+    (network(chain_id="1"), [".chain_id: a whole number from 1 to 9223372036854775807 is required"]),
+    (network(network="sepolia", chain_id=1), [".chain_id: must be 11155111, the chain ID of sepolia"]),
+    (network(network="slow", average_blocktime_ms=0), [".average_blocktime_ms: must be a number above 0"]),
+    (network(), [".network: duplicate network"]),
+    (network(network="orphan", **{"from": "x"}), [".from: there is no EVM network with this name"]),
+    (network(network="a", **{"from": "b"}), [".from: the network inherits from itself"]),
+    (network(network="b", **{"from": "a"}), [".from: the network inherits from itself"]),
+    *[(each, [".from: it inherits from over 32 networks"]) for each in LONG_LINE[:9]],
+    *[(each, []) for each in [*LONG_LINE[9:], network(network="n40")]],
+]
+
+
+def expected(name: str, entries: list[tuple[Any, list[str]]]) -> list[str]:
+    return [f"{name}[{index}]{fault}" for index, (_, found) in enumerate(entries) for fault in found]
+
+
+def test_all_faults_of_relayers_are_reported(tmp_path: Path) -> None:
+    found = faults(write(tmp_path, config(*[entry for entry, _ in RELAYERS])))
+    assert sorted(found) == sorted(expected("relayers", RELAYERS))
+
+
+def test_all_faults_of_signers_and_notifications_are_reported(tmp_path: Path) -> None:
+    signers = [
+        {**entry, "id": "local" if entry is LOCAL else f"signer-{index}"} for index, (entry, _) in enumerate(SIGNERS)
+    ]
+    users = [relayer(id=f"relayer-{index}", signer_id=signer["id"]) for index, signer in enumerate(signers)]
+    hooks = [entry for entry, _ in NOTIFICATIONS]
+    found = faults(write(tmp_path, config(*users, signers=signers, notifications=hooks)))
+    assert sorted(found) == sorted(expected("signers", SIGNERS) + expected("notifications", NOTIFICATIONS))
+
+
+def test_all_faults_of_networks_are_reported(tmp_path: Path) -> None:
+    users = [relayer(id=name, network=name) for name in ("our-chain", "sepolia", "slow")]
+    content = config(*users, relayer(id="another", network="our-chain"), networks=[entry for entry, _ in NETWORKS])
+    assert sorted(faults(write(tmp_path, content))) == sorted(expected("networks", NETWORKS))
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"),
+    ("changes", "fault"),
     [
-        (config([]), ["relayers[0]: an object is required"]),
-        (config(relayers={}), ["relayers: a list is required"]),
-        (config(networks=7), ["networks: a list, or the path of a folder, is required"]),
-        (config(relayer(id=...)), ["relayers[0].id: this field is required"]),
-        (config(relayer(id="a\nb")), ["relayers[0].id: control characters are not allowed here"]),
-        (
-            config(relayer(id="a/status")),
-            ["relayers[0].id: an id must not end with /status, which is a path of the API"],
-        ),
-        (config(relayer(id=env("ID"))), ["relayers[0].id: an id cannot be taken from the environment"]),
-        (config(relayer(), relayer()), ["relayers[1].id: duplicate id"]),
-        (config(relayer(signer_id="x")), [f"relayers[0].signer_id: {MISSING.format('signer')}"]),
-        (config(relayer(notification_id="x")), [f"relayers[0].notification_id: {MISSING.format('webhook')}"]),
-        (config(relayer(network_type=[])), ["relayers[0].network_type: a string is required"]),
-        (config(relayer(policies=[])), ["relayers[0].policies: an object is required"]),
-        (config(relayer(paused="no")), ["relayers[0].paused: true or false is required"]),
-        (config(relayer(network=...)), ["relayers[0].network: this field is required"]),
-        (config(relayer(network="moon")), [f"relayers[0].network: {UNKNOWN}"]),
-        (config(relayer(custom_rpc_urls={})), ["relayers[0].custom_rpc_urls: a list is required"]),
-        (
-            config(relayer(custom_rpc_urls=[7, {"url": "https://rpc.example.com", "weight": 101}])),
-            ['relayers[0].custom_rpc_urls[0]: a URL or {"url": "...", "weight": 100} is required'],
-        ),
-        (
-            config(
-                relayer(custom_rpc_urls=["https://a.example.com", {"url": "https://b.example.com", "weight": 101}])
-            ),
-            ["relayers[0].custom_rpc_urls[1].weight: a whole number from 0 to 100 is required"],
-        ),
-        (
-            config(
-                relayer(id="solana-1", network_type="solana", signer_id="x"),
-                relayer(policies={"gas_price_cap": -1, "min_balance": 1.5, "whitelist_receivers": ["0x12"]}),
-            ),
-            [
-                f"relayers[1].policies.gas_price_cap: {AMOUNT}",
-                f"relayers[1].policies.min_balance: {AMOUNT}",
-                "relayers[1].policies.whitelist_receivers[0]: must be an EVM address: 0x and 40 hexadecimal digits",
-            ],
-        ),
-        (config(signers=[LOCAL, LOCAL]), ["signers[1].id: duplicate id"]),
-        (config(signers=[LOCAL | {"type": 7}]), ["signers[0].type: a string is required"]),
-        (
-            config(signers=[LOCAL, aws(region={"type": "file", "value": "x"})]),
-            ["signers[1].config.region.type: must be one of: env, plain"],
-        ),
-        (
-            config(signers=[LOCAL, aws(region=env("A B"))]),
-            ["signers[1].config.region.value: the name of an environment variable is required"],
-        ),
-        (
-            config(signers=[LOCAL, aws(region=plain(""))]),
-            ["signers[1].config.region: an empty string is not allowed here"],
-        ),
-        (
-            config(signers=[LOCAL, {"id": "a", "type": "aws_kms"}]),
-            ["signers[1].config.key_id: this field is required", "signers[1].config.region: this field is required"],
-        ),
-        (
-            config(signers=[local("keys/none.json")]),
-            ["signers[0].config.path: no such file"],
-        ),
-        (
-            config(signers=[local(passphrase=plain("wrong SECRET"))]),
-            ["signers[0].config.path: the passphrase is wrong, or the keystore is damaged"],
-        ),
-        (
-            config(signers=[local(passphrase=env("NOT_SET"))]),
-            ["signers[0].config.passphrase: the environment variable NOT_SET is not set or empty"],
-        ),
-        (
-            config(signers=[local("config.json")]),
-            ["signers[0].config.path: this is not a keystore of version 3"],
-        ),
-        (
-            config(signers=[LOCAL | {"config": {}}]),
-            ["signers[0].config.path: this field is required", "signers[0].config.passphrase: this field is required"],
-        ),
-        (
-            config(signers=[local("x" * 5_000)]),
-            ["signers[0].config.path: cannot be read: File name too long"],
-        ),
-        (
-            config(signers=[local("/dev/zero")]),
-            ["signers[0].config.path: no such file"],
-        ),
-        (
-            config(notifications=[HOOK | {"url": "ftp://x"}]),
-            ["notifications[0].url: an absolute http or https URL is required"],
-        ),
-        (config(notifications=[HOOK | {"type": 7}]), ["notifications[0].type: a string is required"]),
-        (
-            config(notifications=[HOOK | {"url": "mailto:ops@example.com"}]),
-            ["notifications[0].url: an absolute http or https URL is required"],
-        ),
-        (
-            config(
-                relayer(network="our-chain"), relayer(id="b", network="our-chain"), networks=[network(chain_id="1")]
-            ),
-            ["networks[0].chain_id: a whole number from 1 to 9223372036854775807 is required"],
-        ),
-        (
-            config(networks=[network(network="sepolia", chain_id=1)]),
-            ["networks[0].chain_id: must be 11155111, the chain ID of sepolia"],
-        ),
-        (
-            config(relayer(network="our-chain"), networks=[network(average_blocktime_ms=0)]),
-            ["networks[0].average_blocktime_ms: must be a number above 0"],
-        ),
-        (config(networks=[network(), network()]), ["networks[1].network: duplicate network"]),
-        (config(networks=[network(**{"from": "x"})]), ["networks[0].from: there is no EVM network with this name"]),
-        (
-            config(networks=[network(network="a", **{"from": "b"}), network(network="b", **{"from": "a"})]),
-            [
-                "networks[0].from: the network inherits from itself",
-                "networks[1].from: the network inherits from itself",
-            ],
-        ),
-        (
-            config(networks=[*LONG_LINE, network(network="n40")]),
-            [f"networks[{index}].from: it inherits from over 32 networks" for index in range(9)],
-        ),
+        ({"relayers": {}}, "relayers: a list is required"),
+        ({"networks": 7}, "networks: a list, or the path of a folder, is required"),
     ],
 )
-def test_a_malformed_configuration_is_refused_with_all_faults(
-    tmp_path: Path, content: Any, expected: list[str]
-) -> None:
-    assert faults(write(tmp_path, content)) == expected
+def test_a_section_of_another_shape_is_refused(tmp_path: Path, changes: Any, fault: str) -> None:
+    assert faults(write(tmp_path, config(**changes))) == [fault]
 
 
 @pytest.mark.parametrize(

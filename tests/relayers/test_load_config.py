@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,17 +33,11 @@ from tests.relayers.config_files import (
     rows,
 )
 from tests.relayers.factories import ADDRESS, KEY
-from tests.relayers.stub_nodes import StubNodes, stub_nodes
+from tests.relayers.stub_nodes import StubNodes
 from tests.servers import PROJECT
 from tests.signers.examples import CONFIGS
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def nodes() -> Iterator[StubNodes]:
-    with stub_nodes() as running:
-        yield running
 
 
 @pytest.fixture
@@ -83,14 +76,9 @@ def test_a_file_creates_what_it_names(tmp_path: Path, full: dict[str, Any]) -> N
     assert before <= relayer.health.due_at <= timezone.now()
 
 
-def test_of_a_sparse_relayer_the_address_is_the_signers(tmp_path: Path) -> None:
-    load(document(SPARSE), tmp_path)
-    relayer = Relayer.objects.get()
-    assert (relayer.address, relayer.chain_id, relayer.notification, relayer.paused) == (ADDRESS, None, None, False)
-    assert (relayer.custom_rpc_urls, relayer.masked_rpc_urls, relayer.policies) == (None, [], {})
-
-
-def test_a_second_run_reports_no_changes(tmp_path: Path, full: dict[str, Any], nodes: StubNodes) -> None:
+def test_a_second_run_a_file_without_entries_and_a_dry_run_change_nothing(
+    tmp_path: Path, full: dict[str, Any], nodes: StubNodes
+) -> None:
     load(document(full), tmp_path)
     before, asked = rows(), len(nodes.asked)
     assert load(document(full), tmp_path) == (
@@ -102,8 +90,21 @@ def test_a_second_run_reports_no_changes(tmp_path: Path, full: dict[str, Any], n
         ],
         [],
     )
-    assert rows() == before
     assert len(nodes.asked) == asked
+    assert load({}, tmp_path) == (["0 created, 0 updated, 0 unchanged."], [])
+    signer = {"id": "signer-2", "type": "plain", "config": {"key": OTHER_KEY}}
+    again = full | {"name": "Another", "paused": False}
+    assert load(document(again, signers=[SIGNER, signer]), tmp_path, "--dry-run") == (
+        [
+            "signer signer-1: unchanged",
+            "signer signer-2: created",
+            "webhook hook-1: unchanged",
+            "relayer relayer-1: updated (name, paused)",
+            "Dry run, nothing was changed: 1 created, 1 updated, 2 unchanged.",
+        ],
+        [],
+    )
+    assert rows() == before
 
 
 def test_a_file_updates_what_is_different_and_names_it(tmp_path: Path, full: dict[str, Any], nodes: StubNodes) -> None:
@@ -161,32 +162,6 @@ def test_what_a_relayer_of_the_file_leaves_out_is_removed_but_not_its_pause(
     assert (relayer.paused, relayer.address) == (True, ADDRESS)
 
 
-def test_rows_that_are_not_in_the_file_stay(tmp_path: Path, full: dict[str, Any]) -> None:
-    load(document(full), tmp_path)
-    before = rows()
-    assert load({}, tmp_path) == (["0 created, 0 updated, 0 unchanged."], [])
-    assert rows() == before
-
-
-def test_a_dry_run_reports_changes_and_makes_none(tmp_path: Path, full: dict[str, Any]) -> None:
-    load(document(full), tmp_path)
-    before = rows()
-    signer = {"id": "signer-2", "type": "plain", "config": {"key": OTHER_KEY}}
-    again = full | {"name": "Another", "paused": False}
-    output, errors = load(document(again, signers=[SIGNER, signer]), tmp_path, "--dry-run")
-    assert (output, errors) == (
-        [
-            "signer signer-1: unchanged",
-            "signer signer-2: created",
-            "webhook hook-1: unchanged",
-            "relayer relayer-1: updated (name, paused)",
-            "Dry run, nothing was changed: 1 created, 1 updated, 2 unchanged.",
-        ],
-        [],
-    )
-    assert rows() == before
-
-
 def test_an_unchanged_secret_is_not_sealed_anew(tmp_path: Path, full: dict[str, Any]) -> None:
     vault = {"id": "vault", "type": "provider_c", "config": CONFIGS["provider_c"]}
     load(document(full, signers=[SIGNER, vault]), tmp_path)
@@ -220,38 +195,28 @@ def test_pausing_and_resuming_emit_events(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("signing_key", "kept", "line"),
-    [
-        ({}, "hook-key-SECRET", "webhook hook-1: unchanged"),
-        ({"signing_key": None}, "hook-key-SECRET", "webhook hook-1: unchanged"),
-        ({"signing_key": ""}, None, "webhook hook-1: updated (signing_key)"),
-        ({"signing_key": "new"}, "new", "webhook hook-1: updated (signing_key)"),
-    ],
-)
-def test_a_signing_key_follows_the_rule_of_the_api(
-    tmp_path: Path, signing_key: dict[str, Any], kept: str | None, line: str
-) -> None:
+def test_a_signing_key_follows_the_rule_of_the_api(tmp_path: Path) -> None:
     load(document(), tmp_path)
     hook = {name: value for name, value in NOTIFICATION.items() if name != "signing_key"}
-    output, _ = load({"notifications": [hook | signing_key]}, tmp_path)
-    assert output[0] == line
-    assert Notification.objects.get().signing_key == kept
+    cases: list[tuple[dict[str, Any], str | None, str]] = [
+        ({}, "hook-key-SECRET", "unchanged"),
+        ({"signing_key": None}, "hook-key-SECRET", "unchanged"),
+        ({"signing_key": ""}, None, "updated (signing_key)"),
+        ({"signing_key": "new"}, "new", "updated (signing_key)"),
+    ]
+    for fields, kept, change in cases:
+        output, _ = load({"notifications": [hook | fields]}, tmp_path)
+        assert (output[0], Notification.objects.get().signing_key) == (f"webhook hook-1: {change}", kept)
 
 
-@pytest.mark.parametrize("left_out", [{}, {"secret_id": None, "role_id": None}])
-def test_secrets_that_a_signer_leaves_out_are_kept(tmp_path: Path, left_out: dict[str, Any]) -> None:
+def test_secrets_that_a_signer_leaves_out_are_kept_for_the_same_server_alone(tmp_path: Path) -> None:
     vault = {"id": "vault", "type": "provider_c", "config": CONFIGS["provider_c"]}
     load({"signers": [vault]}, tmp_path)
     shown = {name: CONFIGS["provider_c"][name] for name in ("address", "key_name", "mount_point", "namespace")}
-    output, _ = load({"signers": [vault | {"config": shown | left_out}]}, tmp_path)
-    assert output[0] == "signer vault: unchanged"
-    assert Signer.objects.get().full_config() == CONFIGS["provider_c"]
-
-
-def test_secrets_are_not_kept_for_another_server(tmp_path: Path) -> None:
-    vault = {"id": "vault", "type": "provider_c", "config": CONFIGS["provider_c"]}
-    load({"signers": [vault]}, tmp_path)
+    for left_out in ({}, {"secret_id": None, "role_id": None}):
+        output, _ = load({"signers": [vault | {"config": shown | left_out}]}, tmp_path)
+        assert output[0] == "signer vault: unchanged"
+        assert Signer.objects.get().full_config() == CONFIGS["provider_c"]
     elsewhere = {"address": "https://elsewhere.example.com", "key_name": "c-key"}
     assert faults({"signers": [vault | {"config": elsewhere}]}, tmp_path) == [
         "signers[0].config.role_id: this field is required",
@@ -275,30 +240,31 @@ def test_a_relayer_can_move_to_a_signer_and_a_webhook_that_the_file_creates(tmp_
     )
 
 
-def test_a_signer_that_fails_is_a_warning_and_the_given_address_is_used(tmp_path: Path) -> None:
+def test_what_cannot_be_used_or_checked_is_a_warning(tmp_path: Path) -> None:
     signer = {"id": "signer-1", "type": "plain", "config": {"key": "no-key-SECRET"}}
-    relayers = [SPARSE, SPARSE | {"id": "relayer-2", "address": ADDRESS.lower()}]
+    urls = {"custom_rpc_urls": [{"url": "http://127.0.0.1:1/node-key-SECRET"}]}
+    relayers: list[dict[str, Any]] = [SPARSE | urls, SPARSE | {"id": "relayer-2", "address": ADDRESS.lower()}]
+    hook = NOTIFICATION | {"signing_key": "whsec_SECRET!"}
+    _, errors = load(document(*relayers, signer=signer, notifications=[hook]), tmp_path)
     words = "The signer cannot provide its address: The key must be a secp256k1 private key: 32 bytes in hex."
-    _, errors = load(document(*relayers, signer=signer), tmp_path)
-    assert errors == [f"Warning: relayers[0].address: {words}", f"Warning: relayers[1].address: {words}"]
+    unchecked = "the chain ID of this node was not checked: connection failed"
+    bad_key = "The signing key starts with whsec_ but is not valid base64 after it."
+    assert sorted(errors) == [
+        f"Warning: notifications[0].signing_key: {bad_key}",
+        f"Warning: relayers[0].address: {words}",
+        f"Warning: relayers[0].custom_rpc_urls[0].url: {unchecked}",
+        f"Warning: relayers[1].address: {words}",
+    ]
     assert [relayer.address for relayer in Relayer.objects.order_by("sequence")] == ["", ADDRESS]
 
 
-def test_a_signing_key_that_cannot_sign_is_a_warning(tmp_path: Path) -> None:
-    _, errors = load({"notifications": [NOTIFICATION | {"signing_key": "whsec_SECRET!"}]}, tmp_path)
-    assert errors == [
-        "Warning: notifications[0].signing_key: The signing key starts with whsec_ but is not valid base64 after it."
-    ]
-
-
-def test_a_node_that_cannot_be_reached_is_a_warning(tmp_path: Path) -> None:
-    urls = {"custom_rpc_urls": [{"url": "http://127.0.0.1:1/node-key-SECRET"}]}
-    _, errors = load(document(SPARSE | urls), tmp_path)
-    words = "the chain ID of this node was not checked: connection failed"
-    assert errors == [f"Warning: relayers[0].custom_rpc_urls[0].url: {words}"]
-
-
-def test_a_row_that_was_changed_concurrently_is_not_overwritten(tmp_path: Path) -> None:
+def test_what_others_changed_or_created_concurrently_is_not_overwritten(tmp_path: Path) -> None:
+    planned = plan(document(SPARSE))
+    hook = Notification.objects.create(identifier="hook-1", url="https://theirs.example.com")
+    with pytest.raises(ConcurrentChange):
+        planned.apply()
+    assert (Signer.objects.count(), Notification.objects.count(), Relayer.objects.count()) == (0, 1, 0)
+    hook.delete()
     load(document(SPARSE), tmp_path)
     planned = plan(
         document(SPARSE | {"name": "Mine"}, notifications=[NOTIFICATION | {"url": "https://a.example.com"}])
@@ -307,14 +273,6 @@ def test_a_row_that_was_changed_concurrently_is_not_overwritten(tmp_path: Path) 
     with pytest.raises(ConcurrentChange):
         planned.apply()
     assert (Relayer.objects.get().name, Notification.objects.get().url) == ("Theirs", NOTIFICATION["url"])
-
-
-def test_an_id_that_was_taken_concurrently_changes_nothing() -> None:
-    planned = plan(document(SPARSE))
-    Notification.objects.create(identifier="hook-1", url="https://theirs.example.com")
-    with pytest.raises(ConcurrentChange):
-        planned.apply()
-    assert (Signer.objects.count(), Notification.objects.count(), Relayer.objects.count()) == (0, 1, 0)
 
 
 def test_many_relayers_are_loaded_and_found_unchanged(tmp_path: Path) -> None:
@@ -356,19 +314,9 @@ def test_the_example_for_a_node_of_ones_own_loads(tmp_path: Path) -> None:
     output, errors = load((PROJECT / "examples/local.json").read_bytes(), tmp_path)
     assert errors == []
     assert output == ["signer local-1: created", "relayer local-1: created", "2 created, 0 updated, 0 unchanged."]
-    assert Relayer.objects.get().address == ADDRESS
-
-
-def test_the_error_of_a_signer_is_kept_until_it_provides_an_address(db: None, tmp_path: Path) -> None:
-    broken = SIGNER | {"config": {"key": "not a key"}}
-    load(document(SPARSE, signer=broken), tmp_path, "--dry-run")
-    assert not Signer.objects.exists()
-    load(document(SPARSE, signer=broken), tmp_path)
-    assert Signer.objects.get().last_error == "The key must be a secp256k1 private key: 32 bytes in hex."
-    load(document(SPARSE, signer=broken), tmp_path)
-    assert Signer.objects.get().last_error != ""
-    load(document(SPARSE), tmp_path)
-    assert Signer.objects.get().last_error == ""
+    relayer = Relayer.objects.get()
+    assert (relayer.address, relayer.chain_id, relayer.notification, relayer.paused) == (ADDRESS, None, None, False)
+    assert (relayer.custom_rpc_urls, relayer.masked_rpc_urls, relayer.policies) == (None, [], {})
 
 
 @pytest.mark.django_db(transaction=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,10 @@ from signers.config_shapes import SignerType
 from signers.models import Signer
 from tests.relayers.config_files import NOTIFICATION, OTHER_ADDRESS, OTHER_KEY, SIGNER, SPARSE, document, faults, load
 from tests.relayers.factories import KEY
-from tests.relayers.stub_nodes import StubNodes, stub_nodes
+from tests.relayers.stub_nodes import stub_nodes
 from tests.signers.examples import CONFIGS
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def nodes() -> Iterator[StubNodes]:
-    with stub_nodes() as running:
-        yield running
 
 
 def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
@@ -100,94 +93,77 @@ def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_a_duplicate_id_is_one_fault(tmp_path: Path) -> None:
-    other = {"id": "signer-1", "type": "plain", "config": {"key": OTHER_KEY}}
-    assert faults({"signers": [SIGNER, other]}, tmp_path) == ["signers[1].id: duplicate id"]
-
-
-def test_a_duplicate_of_an_entry_with_an_unknown_signer_is_a_fault(tmp_path: Path) -> None:
+def test_a_duplicate_id_is_one_fault_also_of_an_entry_with_an_unknown_signer(tmp_path: Path) -> None:
     load(document(SPARSE), tmp_path)
-    assert faults({"relayers": [SPARSE | {"signer_id": "ghost"}, SPARSE]}, tmp_path) == [
+    other = {"id": "signer-1", "type": "plain", "config": {"key": OTHER_KEY}}
+    content = {"signers": [SIGNER, other], "relayers": [SPARSE | {"signer_id": "ghost"}, SPARSE]}
+    assert faults(content, tmp_path) == [
+        "signers[1].id: duplicate id",
         "relayers[0].signer_id: there is no signer with this id in the file or in the service",
         "relayers[1].id: duplicate id",
     ]
 
 
 def test_an_id_that_no_database_takes_is_a_fault(tmp_path: Path) -> None:
-    signer = SIGNER | {"id": "a\0b"}
-    assert faults({"signers": [signer], "relayers": [SPARSE | {"signer_id": "a\0b"}]}, tmp_path) == [
+    relayer = SPARSE | {"signer_id": "a\0b", "name": 5, "custom_rpc_urls": [{"url": "https://node.example.com"}]}
+    assert faults({"signers": [SIGNER | {"id": "a\0b"}], "relayers": [relayer]}, tmp_path) == [
         "signers[0].id: control characters are not allowed here",
         "signers[0].id: Null characters are not allowed.",
+        "relayers[0].name: a string is required",
         "relayers[0].signer_id: Null characters are not allowed.",
     ]
 
 
-def test_a_faulty_relayer_may_leave_out_the_weight_of_a_url(tmp_path: Path) -> None:
-    relayer = SPARSE | {"name": 5, "custom_rpc_urls": [{"url": "https://node.example.com"}]}
-    assert faults(document(relayer), tmp_path) == ["relayers[0].name: a string is required"]
-
-
-def test_a_node_on_another_chain_is_refused_and_called_once(tmp_path: Path, nodes: StubNodes) -> None:
-    urls = {"custom_rpc_urls": [{"url": nodes.url(11155111)}, {"url": nodes.url(5)}]}
-    told = faults(document(SPARSE | urls, SPARSE | urls | {"id": "relayer-2"}), tmp_path)
-    assert told == [
-        "relayers[0].custom_rpc_urls[1].url: this node is on chain 5, not on 11155111",
-        "relayers[1].custom_rpc_urls[1].url: this node is on chain 5, not on 11155111",
-    ]
+def test_a_node_on_another_chain_is_refused_and_called_once(tmp_path: Path) -> None:
+    with stub_nodes() as nodes:
+        urls = {"custom_rpc_urls": [{"url": nodes.url(11155111)}, {"url": nodes.url(5)}]}
+        found = faults(document(SPARSE | urls, SPARSE | urls | {"id": "relayer-2"}), tmp_path)
+    fault = "custom_rpc_urls[1].url: this node is on chain 5, not on 11155111"
+    assert found == [f"relayers[0].{fault}", f"relayers[1].{fault}"]
     assert sorted(nodes.asked) == ["/11155111/node-key-SECRET", "/5/node-key-SECRET"]
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (b"[]", "an object with some of signers, notifications, relayers and fee_tokens is required"),
-        (b"null", "an object with some of signers, notifications, relayers and fee_tokens is required"),
-        (b'{"signers": {}}', "signers: a list is required"),
-        (b'{"signers": null}', "signers: a list is required"),
-    ],
-)
-def test_a_file_of_another_shape_is_refused(tmp_path: Path, content: bytes, fault: str) -> None:
-    assert faults(content, tmp_path) == [fault]
+def test_a_file_of_another_shape_is_refused(tmp_path: Path) -> None:
+    sections = "an object with some of signers, notifications, relayers and fee_tokens is required"
+    for content, fault in {
+        b"[]": sections,
+        b"null": sections,
+        b'{"signers": {}}': "signers: a list is required",
+        b'{"signers": null}': "signers: a list is required",
+    }.items():
+        assert faults(content, tmp_path) == [fault]
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (b"", "the file is not valid JSON"),
-        (b"{'signers': []}", "the file is not valid JSON"),
-        (b'{"signers": ' + b"[" * 500 + b"]" * 500 + b"}", "the file is nested more than 64 levels deep"),
-        (b'{"signers": [NaN]}', "the file is not valid JSON"),
-        (b'{"signers": [], "signers": []}', "duplicate key"),
-        (b'{"signers": ["\xff"]}', "the file is not valid UTF-8 text"),
-    ],
-)
-def test_a_file_that_is_not_strict_json_is_refused(tmp_path: Path, content: bytes, fault: str) -> None:
-    with pytest.raises(CommandError) as raised:
-        load(content, tmp_path)
-    assert str(raised.value) == f"{tmp_path / 'config.json'}: {fault}"
-
-
-def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_as_strict_json_is_refused(tmp_path: Path) -> None:
+    for content, fault in {
+        b"": "the file is not valid JSON",
+        b'{"signers": ' + b"[" * 500 + b"]" * 500 + b"}": "the file is nested more than 64 levels deep",
+        b'{"signers": [NaN]}': "the file is not valid JSON",
+        b'{"signers": [], "signers": []}': "duplicate key",
+        b'{"signers": ["\xff"]}': "the file is not valid UTF-8 text",
+    }.items():
+        with pytest.raises(CommandError) as raised:
+            load(content, tmp_path)
+        assert str(raised.value) == f"{tmp_path / 'config.json'}: {fault}"
     with pytest.raises(CommandError, match=r"Cannot read .*none\.json: No such file or directory"):
         call_command("load_config", str(tmp_path / "none.json"))
 
 
-def test_references_stand_for_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", KEY)
-    monkeypatch.setenv("_hook2", "in ${MY_KEY} and $${ it is taken as it is")
-    signer = SIGNER | {"config": {"key": "${MY_KEY}"}}
-    hook = NOTIFICATION | {"signing_key": "<${_hook2}> $${MY_KEY} $5"}
-    load(document(SPARSE, signer=signer, notifications=[hook]), tmp_path)
-    assert Signer.objects.get().full_config() == {"key": KEY}
-    assert Notification.objects.get().signing_key == "<in ${MY_KEY} and $${ it is taken as it is> ${MY_KEY} $5"
-
-
-def test_a_variable_can_hold_a_whole_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_references_stand_for_variables_which_can_hold_a_whole_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     google = CONFIGS["provider_b_kms"]
     monkeypatch.setenv("ACCOUNT", json.dumps(google["service_account"]))
-    signer = {"id": "google", "type": "provider_b_kms", "config": google | {"service_account": "${ACCOUNT}"}}
-    load({"signers": [signer]}, tmp_path)
-    assert Signer.objects.get().full_config() == google
+    monkeypatch.setenv("MY_KEY", KEY)
+    monkeypatch.setenv("_hook2", "in ${MY_KEY} and $${ it is taken as it is")
+    signers = [
+        SIGNER | {"config": {"key": "${MY_KEY}"}},
+        {"id": "google", "type": "provider_b_kms", "config": google | {"service_account": "${ACCOUNT}"}},
+    ]
+    hook = NOTIFICATION | {"signing_key": "<${_hook2}> $${MY_KEY} $5"}
+    load({"signers": signers, "notifications": [hook]}, tmp_path)
+    assert [signer.full_config() for signer in Signer.objects.order_by("sequence")] == [{"key": KEY}, google]
+    assert Notification.objects.get().signing_key == "<in ${MY_KEY} and $${ it is taken as it is> ${MY_KEY} $5"
 
 
 def test_a_reference_that_stands_for_nothing_is_one_fault_with_its_path(

@@ -36,12 +36,6 @@ def test_relayers_are_counted_by_state() -> None:
 
 
 @pytest.mark.django_db
-def test_states_without_a_relayer_are_shown_too() -> None:
-    assert set(relayer_samples().values()) == {0}
-    assert len(relayer_samples()) == 7
-
-
-@pytest.mark.django_db
 def test_other_metrics_are_shown_while_relayers_cannot_be_counted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

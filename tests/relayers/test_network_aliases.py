@@ -47,43 +47,28 @@ def test_a_network_of_the_networks_file_is_no_alias(tmp_path: Path, settings: Se
         networks.networks.cache_clear()
 
 
-def test_a_relayer_is_created_with_an_alias_and_found_by_it(manager: Api) -> None:
+def test_rest_creates_and_finds_by_an_alias(manager: Api) -> None:
     factories.signer()
     body = {"id": "r", "name": "R", "network": ALIAS, "network_type": "evm", "signer_id": "signer-1", "paused": True}
+    incomplete = manager.post("/api/v1/relayers", body | {"id": "other", "name": None})
+    assert [each["message"] for each in incomplete.body["metadata"]["logs"]] == ["name: null is not allowed here"]
     created = manager.post("/api/v1/relayers", body)
     assert (created.status, created.body["data"]["network"]) == (201, "bsc")
+    # One that an earlier release stored with the alias is found too.
+    factories.relayer(identifier="old", network=ALIAS, chain_id=56)
     found = manager.get(f"/api/v1/relayers?network={ALIAS}").body["data"]
-    assert [relayer["id"] for relayer in found] == ["r"]
+    assert [(relayer["id"], relayer["network"]) for relayer in found] == [("r", "bsc"), ("old", ALIAS)]
+    token = manager.post("/api/v1/fee-tokens", TOKEN)
+    assert (token.status, token.body["data"]["id"]) == (201, "bsc:USDC")
+    tokens = manager.get(f"/api/v1/fee-tokens?network={ALIAS}").body["data"]
+    assert [token["id"] for token in tokens] == ["bsc:USDC"]
 
 
-def test_faults_of_other_fields_leave_an_alias_valid(manager: Api) -> None:
-    factories.signer()
-    answer = manager.post("/api/v1/relayers", {"network": ALIAS, "network_type": "evm", "signer_id": "signer-1"})
-    faults = [entry["message"] for entry in answer.body["metadata"]["logs"]]
-    assert faults == ["name: this field is required", "paused: this field is required"]
-
-
-def test_a_relayer_that_is_stored_with_an_alias_is_still_found_by_it(manager: Api) -> None:
-    factories.relayer(network=ALIAS, chain_id=56)
-    found = manager.get(f"/api/v1/relayers?network={ALIAS}").body["data"]
-    assert [relayer["network"] for relayer in found] == [ALIAS]
-
-
-def test_a_network_is_read_by_an_alias(manager: Api) -> None:
+def test_a_network_is_read_by_an_alias_and_its_type(manager: Api) -> None:
     answer = manager.get(f"/api/v1/networks/evm:{ALIAS}")
     assert (answer.status, answer.body["data"]["id"]) == (200, "evm:bsc")
-
-
-@pytest.mark.parametrize("identifier", [f"solana:{ALIAS}", ALIAS, "evm:", "bsc"])
-def test_an_id_without_the_type_of_the_network_is_unknown(manager: Api, identifier: str) -> None:
-    assert manager.get(f"/api/v1/networks/{identifier}").status == 404
-
-
-def test_a_fee_token_is_created_with_an_alias(manager: Api) -> None:
-    created = manager.post("/api/v1/fee-tokens", TOKEN)
-    assert (created.status, created.body["data"]["id"]) == (201, "bsc:USDC")
-    found = manager.get(f"/api/v1/fee-tokens?network={ALIAS}").body["data"]
-    assert [token["id"] for token in found] == ["bsc:USDC"]
+    for identifier in (f"solana:{ALIAS}", ALIAS, "evm:", "bsc"):
+        assert manager.get(f"/api/v1/networks/{identifier}").status == 404
 
 
 @pytest.mark.django_db
@@ -95,14 +80,11 @@ def test_a_fleet_file_with_aliases_changes_nothing_when_it_is_loaded_again(tmp_p
 
 
 @pytest.mark.django_db
-def test_a_form_accepts_an_alias(admin_client: Client) -> None:
+def test_a_form_accepts_an_alias_and_keeps_a_stored_one_that_is_not_changed(admin_client: Client) -> None:
     add(admin_client, network=ALIAS)
     assert Relayer.objects.get().network == "bsc"
-
-
-@pytest.mark.django_db
-def test_a_form_keeps_the_stored_name_of_a_network_that_is_not_changed(admin_client: Client) -> None:
-    relayer = factories.relayer(network=ALIAS, chain_id=56, rpc_urls=[{"url": "http://127.0.0.1:9", "weight": 100}])
+    urls = [{"url": "http://127.0.0.1:9", "weight": 100}]
+    relayer = factories.relayer(identifier="old", network=ALIAS, chain_id=56, rpc_urls=urls)
     edit(admin_client, relayer, name="Renamed")
     relayer.refresh_from_db()
     assert (relayer.name, relayer.network) == ("Renamed", ALIAS)

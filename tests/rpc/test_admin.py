@@ -68,10 +68,6 @@ def tokens() -> None:
         factories.chainlink_native_source(token)
 
 
-def found(client: Client, query: str) -> list[str]:
-    return [row[0] for row in rows(client.get(f"{LIST}?{query}"))]
-
-
 def test_the_list_shows_what_matters(admin_client: Client) -> None:
     tokens()
     sources = "Fixed rate Chainlink, token/native"
@@ -79,26 +75,24 @@ def test_the_list_shows_what_matters(admin_client: Client) -> None:
     def price(symbol: str, age: str) -> str:
         return f"≈ 2,481.8134 {symbol} for 1 ETH {age}"
 
-    assert rows(admin_client.get(LIST)) == [
+    page = admin_client.get(LIST)
+    assert rows(page) == [
         ["FAILED", "hardhat", shown(2), "failed", price("FAILED", "3 hours ago"), sources, "2 bps"],
         ["NEVER", "hardhat", shown(3), "not read yet", "unknown", sources, "3 bps"],
         ["OFF", "hardhat", shown(4), "off", price("OFF", "3 hours ago"), sources, "4 bps"],
         ["OK", "hardhat", shown(0), "ok", price("OK", "2 hours ago"), sources, "0 bps"],
         ["STALE", "hardhat", shown(1), "stale", price("STALE", "2 hours ago"), sources, "1 bps"],
     ]
-    assert f'title="{RATE} OK for 1 ETH"' in admin_client.get(LIST).content.decode()
+    assert f'title="{RATE} OK for 1 ETH"' in page.content.decode()
 
 
 @pytest.mark.parametrize(
     ("rate", "shown"),
     [
         ("3012.5", "3,012.5"),
-        ("1", "1"),
         ("1000000000000000000", "1,000,000,000,000,000,000"),
-        ("0.000000000000000001", "0.000000000000000001"),
         ("1234567.89", "≈ 1,234,567.9"),
         ("0.000012345678912345", "≈ 0.000012345679"),
-        ("12345678901234567890", "≈ 12,345,679,000,000,000,000"),
         ("99999999.9", "≈ 100,000,000"),
     ],
 )
@@ -106,31 +100,20 @@ def test_a_rate_is_shortened_and_marked_where_digits_are_left_out(rate: str, sho
     assert formatting.short(FeeToken(rate_text=rate)) == shown
 
 
-@pytest.mark.parametrize(
-    ("query", "symbols"),
-    [
-        ("state=ok", ["OK"]),
-        ("state=stale", ["STALE"]),
-        ("state=failed", ["FAILED"]),
-        ("state=not+read+yet", ["NEVER"]),
-        ("state=off", ["OFF"]),
-        ("network=hardhat&state=ok", ["OK"]),
-        ("network=sepolia", []),
-        ("network=other", []),
-        ("q=stal", ["STALE"]),
-        (f"q={address(3)[:42].upper()}", ["NEVER"]),
-        ("q=hardhat", []),
-    ],
-)
-def test_the_list_is_filtered_and_searched(admin_client: Client, query: str, symbols: list[str]) -> None:
+def test_the_list_is_filtered_and_searched(admin_client: Client) -> None:
     tokens()
-    assert found(admin_client, query) == symbols
-
-
-@pytest.mark.parametrize("lookup", ["sources__rate_text__startswith=3", "decimals=6", "rate_error__contains=W"])
-def test_the_list_cannot_be_filtered_by_what_it_does_not_offer(admin_client: Client, lookup: str) -> None:
-    tokens()
-    assert admin_client.get(f"{LIST}?{lookup}").status_code == 400
+    wanted = {
+        **{f"state={state}": [symbol] for state, symbol in (("ok", "OK"), ("stale", "STALE"), ("failed", "FAILED"))},
+        "state=not+read+yet": ["NEVER"],
+        "state=off": ["OFF"],
+        "network=hardhat&state=ok": ["OK"],
+        "network=sepolia": [],
+        "q=stal": ["STALE"],
+        f"q={address(3)[:42].upper()}": ["NEVER"],
+        "q=hardhat": [],
+    }
+    assert {query: [row[0] for row in rows(admin_client.get(f"{LIST}?{query}"))] for query in wanted} == wanted
+    assert admin_client.get(f"{LIST}?sources__rate_text__startswith=3").status_code == 400
 
 
 def add_tokens(first: int, last: int) -> None:
@@ -140,7 +123,7 @@ def add_tokens(first: int, last: int) -> None:
         factories.chainlink_native_source(token)
 
 
-def test_the_list_makes_as_many_queries_for_many_tokens_as_for_few(admin_client: Client) -> None:
+def test_lists_and_pages_make_as_many_queries_for_many_tokens_and_sources_as_for_few(admin_client: Client) -> None:
     add_tokens(0, 5)
     admin_client.get(LIST)
     with CaptureQueriesContext(connection) as few:
@@ -149,11 +132,8 @@ def test_the_list_makes_as_many_queries_for_many_tokens_as_for_few(admin_client:
     with CaptureQueriesContext(connection) as many:
         assert len(rows(admin_client.get(LIST))) == 50
     assert len(many) == len(few)
-
-
-def test_the_page_of_a_token_makes_as_many_queries_with_many_sources_as_with_few(admin_client: Client) -> None:
-    token = factories.fee_token(**priced())
-    factories.fixed_source(token)
+    token = FeeToken.objects.first()
+    assert token is not None
     admin_client.get(page_of(token))
     with CaptureQueriesContext(connection) as few:
         admin_client.get(page_of(token))
@@ -184,10 +164,12 @@ def test_the_page_of_a_token_shows_its_last_price_and_that_of_each_source(admin_
     assert "&lt;b&gt;Why.&lt;/b&gt;" in page.content.decode()
 
 
-def test_the_page_of_a_token_does_not_wait_for_nodes(admin_client: Client, node: NodeServer) -> None:
+def test_a_price_is_read_now_from_the_page_of_its_token(admin_client: Client, node: NodeServer) -> None:
     relayer_at(node.url)
     token = factories.fee_token()
+    factories.fixed_source(token)
     page = admin_client.get(page_of(token))
+    assert f'action="{page_of(token, "read")}"' in page.content.decode()
     assert {name: text(value) for name, value in page.context["price"]["facts"].items()} == {
         "State": "not read yet",
         "Price": "unknown",
@@ -195,13 +177,6 @@ def test_the_page_of_a_token_does_not_wait_for_nodes(admin_client: Client, node:
         "Last read": "never",
     }
     assert node.requests == []
-
-
-def test_a_price_is_read_now_from_the_page_of_its_token(admin_client: Client, node: NodeServer) -> None:
-    relayer_at(node.url)
-    token = factories.fee_token()
-    factories.fixed_source(token)
-    assert f'action="{page_of(token, "read")}"' in admin_client.get(page_of(token)).content.decode()
     assert admin_client.get(page_of(token, "read")).status_code == 405
     page = admin_client.post(page_of(token, "read"), follow=True)
     assert told(page) == ["Prices read: USDC on hardhat."]
@@ -228,8 +203,9 @@ def test_many_prices_are_read_now_and_each_failure_is_reported(admin_client: Cli
     assert left.rated_at is None
 
 
-def test_staff_who_may_only_look_see_prices_and_sources_and_no_button(client: Client) -> None:
+def test_staff_who_may_only_look_see_everything_and_change_nothing(client: Client, node: NodeServer) -> None:
     viewer = staff_who_may(client, "view_feetoken")
+    relayer_at(node.url)
     token = factories.fee_token(**priced())
     factories.fixed_source(token, "2999.5")
     factories.pair_source(token)
@@ -244,45 +220,22 @@ def test_staff_who_may_only_look_see_prices_and_sources_and_no_button(client: Cl
     for part in ('name="symbol"', 'name="sources-0-kind"', 'name="_save"', page_of(token, "read")):
         assert part not in page
     assert 'name="action"' not in viewer.get(LIST).content.decode()
-
-
-def test_staff_who_may_only_look_change_nothing_and_have_no_node_asked(client: Client, node: NodeServer) -> None:
-    viewer = staff_who_may(client, "view_feetoken")
-    relayer_at(node.url)
-    token = factories.fee_token()
-    factories.fixed_source(token)
     form = {"network": "hardhat", "symbol": "THEIRS", "sources-TOTAL_FORMS": "0", "sources-INITIAL_FORMS": "0"}
     assert viewer.post(page_of(token), form).status_code == 403
-    assert viewer.post(f"{LIST}add/", form).status_code == 403
     assert viewer.post(page_of(token, "read")).status_code == 403
     viewer.post(LIST, {"action": "read_selected_prices", "_selected_action": [token.pk]})
-    assert FeeToken.objects.values("symbol", "rated_at").get() == {"symbol": "USDC", "rated_at": None}
+    assert FeeToken.objects.get().symbol == "USDC"
     assert node.requests == []
 
 
-def test_other_staff_and_strangers_see_nothing(client: Client, node: NodeServer) -> None:
+def test_a_price_is_not_read_for_others_nor_for_a_page_of_another_site(
+    client: Client, node: NodeServer, admin_user: Any
+) -> None:
     relayer_at(node.url)
     token = factories.fee_token()
-    paths = (LIST, page_of(token))
-    for path in paths:
-        assert client.get(path).url.startswith("/admin/login/")  # type: ignore[attr-defined]
     assert client.post(page_of(token, "read")).url.startswith("/admin/login/")  # type: ignore[attr-defined]
-    other = staff_who_may(client, "view_signer")
-    for path in paths:
-        assert other.get(path).status_code == 403
-    assert other.post(page_of(token, "read")).status_code == 403
-    assert "Fee tokens" not in other.get("/admin/").content.decode()
+    assert staff_who_may(client, "view_signer").post(page_of(token, "read")).status_code == 403
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(admin_user)
+    assert strict.post(page_of(token, "read")).status_code == 403
     assert node.requests == []
-
-
-def test_a_price_is_not_read_for_a_page_of_another_site(node: NodeServer, admin_user: Any) -> None:
-    relayer_at(node.url)
-    token = factories.fee_token()
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(admin_user)
-    assert client.post(page_of(token, "read")).status_code == 403
-    assert node.requests == []
-
-
-def test_fee_tokens_are_in_the_sidebar(admin_client: Client) -> None:
-    assert "Fee tokens" in admin_client.get("/admin/").content.decode()

@@ -24,7 +24,7 @@ from tests.chain.hardhat import Chain
 from tests.concurrency import PATIENCE_SECONDS
 from tests.rpc import factories
 from tests.rpc.estimates import ask, failure, relayer_at
-from tests.rpc.factories import FEED, NATIVE_FEED
+from tests.rpc.factories import FEED
 
 pytestmark = pytest.mark.django_db
 
@@ -173,6 +173,11 @@ def test_bounds_that_are_known_are_read_once_an_hour(
         contracts.asked.clear()
         check(token)
         assert (kept(), len(contracts.asked)) == ({FEED: found}, requests)
+    # Those of a clock ahead of ours are read again.
+    at(-3_600)
+    contracts.asked.clear()
+    check(token)
+    assert contracts.asked[0] == ["aggregator"]
 
 
 def test_a_new_token_gets_the_bounds_of_a_feed_that_an_older_one_has_too(
@@ -181,28 +186,14 @@ def test_a_new_token_gets_the_bounds_of_a_feed_that_an_older_one_has_too(
     check(token)
     new = factories.fee_token(symbol="AAA", address=factories.PAIR, decimals=18)
     factories.chainlink_native_source(new)
+    contracts.asked.clear()
     price_checks.refresh(FeeToken.objects.order_by("symbol"))
+    # The feed is asked for once.
+    assert contracts.asked[0] == ["aggregator"]
     assert {row.token.symbol: row.feed_bounds.keys() for row in PriceSource.objects.select_related("token")} == {
         "AAA": {FEED},
         "USDC": {FEED},
     }
-
-
-def test_bounds_that_were_read_by_a_clock_ahead_of_ours_are_read_again(
-    contracts: Contracts, token: FeeToken, at: Callable[[int], None]
-) -> None:
-    check(token)
-    at(-3_600)
-    contracts.asked.clear()
-    check(token)
-    assert contracts.asked[0] == ["aggregator"]
-
-
-def test_a_feed_that_several_sources_have_is_asked_for_once(contracts: Contracts, token: FeeToken) -> None:
-    factories.chainlink_usd_source(token, NATIVE_FEED, FEED)
-    check(token)
-    assert contracts.asked[:2] == [["aggregator"] * 2, ["minAnswer", "maxAnswer"] * 2]
-    assert [[*row] for row in PriceSource.objects.order_by("pk").values_list("feed_bounds", flat=True)] == [[FEED]] * 2
 
 
 @pytest.mark.parametrize("bounded", [True, False])
@@ -219,34 +210,24 @@ def test_a_feed_that_names_no_aggregator_may_be_one_and_else_counts(
     assert contracts.asked.count(["aggregator"]) == (1 if bounded else 2)
 
 
-@pytest.mark.parametrize("garbage", [None, 5, [], "", "0x", "0xzz", "é", words(0), "0x" + "ff" * 31])
 @pytest.mark.parametrize(("address", "name"), [(FEED, "aggregator"), (AGGREGATOR, "maxAnswer")])
-def test_what_cannot_be_bounds_changes_nothing(
-    contracts: Contracts, token: FeeToken, at: Callable[[int], None], address: str, name: str, garbage: Any
+def test_what_cannot_be_bounds_changes_nothing_but_a_new_aggregator_without_any_does(
+    contracts: Contracts, token: FeeToken, at: Callable[[int], None], address: str, name: str
 ) -> None:
     check(token)
     at(3_601)
-    contracts.answers[address, name] = garbage
+    contracts.answers[address, name] = "0x" + "ff" * 31
     assert check(token) == ""
     assert kept() == {FEED: WIDE}
-
-
-def test_bounds_are_forgotten_where_a_new_aggregator_has_none(
-    contracts: Contracts, token: FeeToken, at: Callable[[int], None]
-) -> None:
-    check(token)
-    at(3_601)
     contracts.point(FEED, OTHER_AGGREGATOR)
     assert check(token) == ""
     assert kept() == {}
 
 
-@pytest.mark.parametrize("address", [FEED, AGGREGATOR])
 def test_a_node_that_fails_at_bounds_does_not_fail_the_price(
-    contracts: Contracts, token: FeeToken, caplog: pytest.LogCaptureFixture, address: str
+    contracts: Contracts, token: FeeToken, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broken = faults.error(-32603, "it is down")
-    contracts.answers |= {(address, name): broken for name in ("aggregator", "minAnswer")}
+    contracts.answers[FEED, "aggregator"] = faults.error(-32603, "it is down")
     assert check(token) == ""
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
     assert kept() == {}
@@ -280,14 +261,6 @@ def test_a_source_changed_concurrently_gets_no_bounds_of_another_feed(
     change_before_storing(monkeypatch, lambda: PriceSource.objects.update(**theirs))
     check(token)
     assert PriceSource.objects.values(*theirs).get() == theirs
-
-
-def test_a_source_deleted_concurrently_is_no_fault(
-    contracts: Contracts, token: FeeToken, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change_before_storing(monkeypatch, PriceSource.objects.all().delete)
-    assert check(token) == ""
-    assert FeeToken.objects.get().rated_at is None
 
 
 def test_the_bounds_of_a_feed_that_a_source_no_longer_has_are_dropped(contracts: Contracts, token: FeeToken) -> None:

@@ -11,7 +11,7 @@ import pytest
 from django.template.loader import render_to_string
 from pytest_django import DjangoAssertNumQueries
 
-from relayer_service.console.overview.charts import RANGES, Period
+from relayer_service.console.overview.charts import Period
 from relayer_service.observability.call_counts import BOUNDS, DURATIONS, RELAYER, CallCount
 from relayers.models import Relayer
 from rpc.console import calls
@@ -84,26 +84,6 @@ def test_the_last_day_is_charted_by_hour(relayer: Relayer) -> None:
     assert {"y", "latency"} <= set(json.loads(shown["options"])["scales"])
 
 
-@pytest.mark.parametrize(
-    ("key", "counted"), [("7d", [0] * 23 + [103, 0, 0, 1, 12]), ("30d", [0] * 15 + [50] + [0] * 12 + [103, 13])]
-)
-def test_longer_ranges_are_charted_in_longer_steps(relayer: Relayer, key: str, counted: list[int]) -> None:
-    count(relayer, 14 * 24, (50, 10))
-    count(relayer, 31 * 24, (1000, 10))
-    shown = calls.context(relayer, Period(RANGES[key]))["calls"]
-    bars = [each["data"] for each in json.loads(shown["data"])["datasets"] if each.get("type") != "line"]
-    assert [sum(each) for each in zip(*bars, strict=True)] == counted
-    assert shown["title"] == f"JSON-RPC calls in the last {RANGES[key].title}"
-
-
-def test_calls_that_an_earlier_release_counted_have_no_percentile(db: None, clock: Clock) -> None:
-    relayer = factories.relayer()
-    CallCount.objects.create(
-        kind=RELAYER, subject=str(relayer.pk), start=NOON, method="feeQuote", outcome="ok", calls=2
-    )
-    assert calls.context(relayer, Period())["calls"]["table"]["rows"] == [["feeQuote", "OK", "2", "-"]]
-
-
 def test_the_table_sums_up_methods_and_outcomes(relayer: Relayer) -> None:
     shown = calls.context(relayer, Period())["calls"]
     assert (shown["total"], shown["client_errors"], shown["failed"]) == (16, 9, 0)
@@ -116,25 +96,6 @@ def test_the_table_sums_up_methods_and_outcomes(relayer: Relayer) -> None:
             ["feeQuote", "OK", "2", "30 ms"],
         ],
     }
-
-
-def test_a_relayer_without_calls_has_an_empty_chart(db: None, clock: Clock) -> None:
-    clock.forward(HALF_PAST_NOON)
-    shown = calls.context(factories.relayer(), Period())["calls"]
-    data = json.loads(shown["data"])
-    assert data["labels"] == LABELS
-    assert {item["label"]: item["data"] for item in data["datasets"]} == {
-        "p95 (ms)": [None] * 24,
-        "OK": [0] * 24,
-    }
-    assert (shown["total"], shown["failed"], shown["table"]["rows"]) == (0, 0, [])
-
-
-def test_calls_of_a_clock_that_is_ahead_belong_to_the_last_hour(db: None, clock: Clock) -> None:
-    relayer = factories.relayer()
-    count(relayer, -1, (1, 10))
-    datasets = json.loads(calls.context(relayer, Period())["calls"]["data"])["datasets"]
-    assert datasets[-1] == {"label": "OK", "backgroundColor": "var(--color-green-500)", "data": [*[0] * 23, 1]}
 
 
 def test_it_is_one_query_however_many_rows_there_are(

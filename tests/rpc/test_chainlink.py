@@ -21,22 +21,7 @@ SEQUENCER = "0x7777777777777777777777777777777777777777"
 OTHER_SEQUENCER = "0x8888888888888888888888888888888888888888"
 REVERTED = ChainError(3, "execution reverted", "0x")
 ROUNDS, DECIMALS = "0xfeaf968c", "0x313ce567"
-GARBAGE: list[Any] = [
-    "0x",
-    "",
-    "0xzz",
-    "0x1",
-    "é",
-    None,
-    5,
-    1.5,
-    True,
-    [],
-    {},
-    REVERTED,
-    "0x" + "ff" * 160,
-    "0x" + "ff" * 31,
-]
+GARBAGE: list[Any] = ["0x", "0xzz", "0x1", "é", None, 5, [], REVERTED, "0x" + "ff" * 160, "0x" + "ff" * 31]
 
 
 def feed(
@@ -107,9 +92,7 @@ NATIVE_CALLS = [call(NATIVE_FEED, ROUNDS), call(NATIVE_FEED, DECIMALS)]
 @pytest.mark.parametrize(
     ("source", "calls"),
     [
-        (native(), FEED_CALLS),
         (native(SEQUENCER), [*FEED_CALLS, call(SEQUENCER, ROUNDS)]),
-        (usd(), FEED_CALLS + NATIVE_CALLS),
         (usd(SEQUENCER), [*FEED_CALLS, *NATIVE_CALLS, call(SEQUENCER, ROUNDS)]),
         (usd(of_network=SEQUENCER), [*FEED_CALLS, *NATIVE_CALLS, call(SEQUENCER, ROUNDS)]),
         (usd(OTHER_SEQUENCER, SEQUENCER), [*FEED_CALLS, *NATIVE_CALLS, call(OTHER_SEQUENCER, ROUNDS)]),
@@ -124,9 +107,7 @@ def test_the_feeds_are_asked_and_the_sequencers_where_there_is_one(source: Chain
     [
         (feed(100_010_000), feed(248_193_750_000), Fraction(24_819_375, 10_001)),
         (feed(10**18, decimals=18), feed(3_000 * 10**8), Fraction(3_000)),
-        (feed(3, decimals=0), feed(1, decimals=0), Fraction(1, 3)),
         (feed(10**76, decimals=77), feed(5, decimals=0), Fraction(50)),
-        (feed(1), feed(10**18, decimals=0), Fraction(10**26)),
         (feed(2**255 - 1), feed(1), Fraction(1, 2**255 - 1)),
     ],
 )
@@ -139,8 +120,6 @@ def test_the_rate_of_two_feeds_is_exact(token: list[Any], coin: list[Any], rate:
     ("token", "rate"),
     [
         (feed(402_951_121_654_151, decimals=18), Fraction(10**18, 402_951_121_654_151)),
-        (feed(3, decimals=0), Fraction(1, 3)),
-        (feed(10**8), Fraction(1)),
         (feed(1, decimals=77), Fraction(10**77)),
         (feed(2**255 - 1, decimals=0), Fraction(1, 2**255 - 1)),
     ],
@@ -158,16 +137,10 @@ def test_a_price_is_as_old_as_the_older_feed_and_fresh_as_long_as_the_first_to_e
 
 # What of a round does not count, as the end of a sentence.
 REFUSED = [
-    (feed(0), "reports a price that is not above zero: "),
-    (feed(-1), "reports a price that is not above zero: "),
-    (feed(-(2**255)), "reports a price that is not above zero: "),
-    (feed(1, updated_at=0), "has not finished its round: "),
-    (feed(1, answered_in=6), "has not finished its round: "),
-    (feed(1, round_id=2**80 - 1, answered_in=0), "has not finished its round: "),
+    *((feed(price), "reports a price that is not above zero: ") for price in (0, -1)),
+    *((feed(1, **values), "has not finished its round: ") for values in ({"updated_at": 0}, {"answered_in": 6})),
     (feed(1, decimals=78), "has too many decimals: "),
-    (feed(1, decimals=200), "has too many decimals: "),
     (feed(1, updated_at=NOW + 901), "reports a time in the future: "),
-    (feed(1, updated_at=2**256 - 1), "reports a time in the future: "),
     (feed(1, decimals=256), "did not answer: "),
     (["0x" + "00" * 159, feed(1)[1]], "did not answer: "),
     *(([garbage, feed(1)[1]], "did not answer: ") for garbage in GARBAGE),
@@ -182,7 +155,7 @@ def test_an_answer_that_cannot_be_trusted_is_no_price(answers: list[Any], why: s
     assert reason(usd(), [*feed(1), *answers]) == f"{why}the native coin's feed"
 
 
-@pytest.mark.parametrize("answers", [feed(1, answered_in=8), feed(1, updated_at=NOW + 900), feed(1, age=-1)])
+@pytest.mark.parametrize("answers", [feed(1, answered_in=8), feed(1, updated_at=NOW + 900)])
 def test_an_answer_of_a_later_round_or_of_a_clock_that_is_a_little_ahead_counts(answers: list[Any]) -> None:
     assert native().price(answers, 6, NOW).rate == 10**8
 
@@ -196,9 +169,7 @@ def test_each_feed_is_stale_by_its_own_heartbeat() -> None:
     assert reason(native(), feed(1, age=661)) == f"is stale: {token} is older than its heartbeat"
 
 
-@pytest.mark.parametrize(
-    ("heartbeat", "grace"), [(1, 60), (600, 60), (609, 60), (610, 61), (619, 61), (3_600, 360), (86_400, 8_640)]
-)
+@pytest.mark.parametrize(("heartbeat", "grace"), [(1, 60), (609, 60), (610, 61), (86_400, 8_640)])
 def test_a_heartbeat_has_a_grace_of_a_tenth_and_at_least_a_minute(heartbeat: int, grace: int) -> None:
     source = native(heartbeat_seconds=heartbeat)
     assert source.price(feed(1, age=heartbeat + grace), 6, NOW).fresh_until == NOW
@@ -214,44 +185,28 @@ def kept(minimum: int, maximum: int, chain_id: int = 31337) -> dict[str, Any]:
 AT_LIMIT = "is at the limit of its aggregator, which reports no price beyond it: "
 
 
-@pytest.mark.parametrize("answer", [1, 99, 100, 1_000, 1_001, 2**191])
+@pytest.mark.parametrize("answer", [99, 100, 1_000, 1_001])
 def test_a_feed_at_the_bounds_of_its_aggregator_has_no_price(answer: int) -> None:
     bounds = kept(100, 1_000)
-    assert reason(native(feed_bounds={FEED: bounds}), feed(answer)) == f"{AT_LIMIT}the token's feed"
-    of_token, of_native = usd(feed_bounds={FEED: bounds}), usd(feed_bounds={NATIVE_FEED: bounds})
-    assert reason(of_token, [*feed(answer), *feed(500)]) == f"{AT_LIMIT}the token's feed"
+    source = native(feed_bounds={FEED: bounds})
+    assert reason(source, feed(answer)) == f"{AT_LIMIT}the token's feed"
+    of_native = usd(feed_bounds={NATIVE_FEED: bounds})
     assert reason(of_native, [*feed(500), *feed(answer)]) == f"{AT_LIMIT}the native coin's feed"
+    for within in (101, 999):
+        assert source.price(feed(within), 6, NOW).rate == Fraction(10**8, within)
 
 
-@pytest.mark.parametrize("answer", [101, 999])
-def test_a_feed_within_the_bounds_of_its_aggregator_counts(answer: int) -> None:
-    assert native(feed_bounds={FEED: kept(100, 1_000)}).price(feed(answer), 6, NOW).rate == Fraction(10**8, answer)
-
-
-@pytest.mark.parametrize("others", [{}, {SEQUENCER: kept(2, 3)}, {FEED: kept(2, 3, chain_id=1)}])
+@pytest.mark.parametrize("others", [{SEQUENCER: kept(2, 3)}, {FEED: kept(2, 3, chain_id=1)}])
 def test_bounds_of_another_feed_or_chain_do_not_count(others: dict[str, Any]) -> None:
     assert native(feed_bounds=others).price(feed(1), 6, NOW).rate == 10**8
 
 
-WIDEST = -(2**255), 2**255 - 1
-
-
-@pytest.mark.parametrize(
-    ("minimum", "maximum"), [(1, 2**95 - 1), (1, 2**176 - 1), (-(2**191), 2**191 - 1), (0, 1), WIDEST]
-)
+@pytest.mark.parametrize(("minimum", "maximum"), [(0, 1), (-(2**255), 2**255 - 1)])
 def test_bounds_are_read_from_an_aggregator(minimum: int, maximum: int) -> None:
     assert read_bounds([word(minimum), word(maximum)]) == Bounds(minimum, maximum)
 
 
-@pytest.mark.parametrize(
-    "answers",
-    [
-        [word(2), word(1)],
-        [word(6), word(6)],
-        *([garbage, word(5)] for garbage in NO_WORDS),
-        *([word(5), garbage] for garbage in NO_WORDS),
-    ],
-)
+@pytest.mark.parametrize("answers", [[word(2), word(1)], [word(6), word(6)], *([word(5), no] for no in NO_WORDS)])
 def test_what_cannot_be_bounds_is_none(answers: list[Any]) -> None:
     assert read_bounds(answers) is None
 
@@ -261,7 +216,7 @@ def test_a_feed_names_its_aggregator_in_any_case() -> None:
     assert read_aggregator(f"0x{'00' * 12}{address[2:].lower()}") == address
 
 
-@pytest.mark.parametrize("answer", [word(0), word(-1), word(2**160), *NO_WORDS])
+@pytest.mark.parametrize("answer", [word(0), word(2**160), *NO_WORDS])
 def test_what_is_no_address_names_no_aggregator(answer: Any) -> None:
     assert read_aggregator(answer) is None
 
@@ -273,15 +228,13 @@ def test_feeds_count_only_while_the_sequencer_is_up_and_was_for_a_while(source: 
     assert source.price([*answers, sequencer(0, age=3_600)], 6, NOW).rate == 1
     early = "cannot be trusted yet: the network's sequencer was down recently"
     assert reason(source, [*answers, sequencer(0, age=3_599)]) == early
-    assert reason(source, [*answers, sequencer(0, age=-5)]) == early
     down = "cannot be trusted: the network's sequencer is down"
-    for state in (1, 2, -1):
+    for state in (1, -1):
         assert reason(source, [*answers, sequencer(state, age=86_400)]) == down
     # A feed that was never started.
     assert reason(source, [*answers, sequencer(0, age=NOW)]) == down
-    for garbage in GARBAGE:
-        silent = "cannot be trusted: the sequencer's feed did not answer"
-        assert reason(source, [*answers, garbage]) == silent
+    silent = "cannot be trusted: the sequencer's feed did not answer"
+    assert reason(source, [*answers, REVERTED]) == silent
 
 
 def test_the_grace_may_be_none() -> None:

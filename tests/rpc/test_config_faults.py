@@ -110,9 +110,7 @@ def test_two_tokens_cannot_have_one_address(tmp_path: Path) -> None:
     assert faults(document(SPARSE, other), tmp_path) == [
         "fee_tokens[1].address: another token on this network has this address"
     ]
-
-
-def test_an_address_that_is_in_the_service_already_cannot_be_anothers(tmp_path: Path) -> None:
+    # Nor that of one that is there already.
     load(document(USDC, SPARSE), tmp_path)
     assert faults(document(USDC | {"address": LINK_ADDRESS}), tmp_path) == [
         "fee_tokens[0].address: another token on this network has this address"
@@ -122,15 +120,8 @@ def test_an_address_that_is_in_the_service_already_cannot_be_anothers(tmp_path: 
 @pytest.mark.parametrize(
     ("rate", "fault"),
     [
-        (3000, "a string is required"),
         (3000.5, "a string is required"),
-        ("", "an empty string is not allowed here"),
         ("0", "the rate must be above zero"),
-        ("-1", RATE_FAULT),
-        (" 1", RATE_FAULT),
-        ("1,5", RATE_FAULT),
-        ("1" * 61, RATE_FAULT),
-        (None, "null is not allowed here"),
     ],
 )
 def test_a_rate_is_a_decimal_number_in_a_string(tmp_path: Path, rate: Any, fault: str) -> None:
@@ -147,22 +138,16 @@ def test_a_rule_of_the_model_uses_the_name_in_the_file(tmp_path: Path, monkeypat
     assert told == ["fee_tokens[0].sources[0].min_liquidity: 5 is refused"]
 
 
-@pytest.mark.parametrize("least", [-1, 2**128, True, 1.0, "1", None])
+@pytest.mark.parametrize("least", [-1, 2**128, True])
 def test_the_least_liquidity_is_a_whole_number(tmp_path: Path, least: Any) -> None:
-    fault = "null is not allowed here" if least is None else f"a whole number from 0 to {2**128 - 1} is required"
     told = faults(document(SPARSE | {"sources": [UNISWAP_V2 | {"min_liquidity": least}]}), tmp_path)
-    assert told == [f"fee_tokens[0].sources[0].min_liquidity: {fault}"]
+    assert told == [f"fee_tokens[0].sources[0].min_liquidity: a whole number from 0 to {2**128 - 1} is required"]
 
 
-@pytest.mark.parametrize("symbol", ["", "A" * 33, "A\0B", "A\nB"])
-def test_a_symbol_that_cannot_be_is_one_fault(tmp_path: Path, symbol: str) -> None:
-    [told] = faults(document(SPARSE | {"symbol": symbol}), tmp_path)
-    assert told.startswith("fee_tokens[0].symbol: ")
-
-
-def test_a_network_that_no_database_takes_is_not_known(tmp_path: Path) -> None:
-    [told] = faults(document(SPARSE | {"network": "main\0net"}), tmp_path)
-    assert told.startswith("fee_tokens[0].network: ")
+@pytest.mark.parametrize(("name", "value"), [("symbol", "A" * 33), ("symbol", "A\0B"), ("network", "main\0net")])
+def test_a_text_that_no_column_takes_is_one_fault(tmp_path: Path, name: str, value: str) -> None:
+    [told] = faults(document(SPARSE | {name: value}), tmp_path)
+    assert told.startswith(f"fee_tokens[0].{name}: ")
 
 
 def test_what_is_printed_is_written_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,9 +55,6 @@ def test_what_callers_got_wrong_is_counted_apart_from_what_failed(admin_client: 
         ["Internal error (-32603): see the service's log", "1"],
         ["p95", "5 ms"],
     ]
-
-
-def test_each_failure_leads_to_where_it_is_seen(admin_client: Client, busy: None) -> None:
     assert links(part(admin_client, CARD)) == {
         "Nodes unreachable (-32000)": "/admin/relayers/relayer/?state=disabled",
         "Price unavailable (-32002)": "/admin/rpc/feetoken/",

@@ -12,9 +12,9 @@ import pytest
 from eth_abi.abi import encode
 
 from chain.fees import fee_history, native_fee
-from chain.fees.fee_models import KINDS
 from chain.fees.gas_estimate import GasEstimate
 from chain.fees.native_fee import FeeOptions, NativeFee
+from chain.fees.network_fees import KINDS
 from chain.networks import networks
 from chain.nodes.head import Head
 from chain.transactions import decode

@@ -59,26 +59,9 @@ def result(estimated_fee: str, conversion_rate: str) -> dict[str, Any]:
     ("wei", "token", "rate", "fee"),
     [
         (MAX_WEI, "token_0", SMALLEST_RATE, "341"),
-        (MAX_WEI, "token_6", SMALLEST_RATE, "340.282367"),
-        (MAX_WEI, "token_18", SMALLEST_RATE, "340.282366920938463464"),
-        (MAX_WEI, "token_30", SMALLEST_RATE, "340.282366920938463463374607431769"),
-        (MAX_WEI, "token_0", "1", "340282366920938463464"),
-        (MAX_WEI, "token_30", "1", "340282366920938463463.374607431768211455"),
-        (MAX_WEI, "token_0", LARGEST_RATE, "340282366920938463463374607431768211455"),
-        (MAX_WEI, "token_6", LARGEST_RATE, "340282366920938463463374607431768211455"),
-        (MAX_WEI, "token_18", LARGEST_RATE, "340282366920938463463374607431768211455"),
         (MAX_WEI, "token_30", LARGEST_RATE, "340282366920938463463374607431768211455"),
-        (1, "token_0", SMALLEST_RATE, "1"),
-        (1, "token_6", SMALLEST_RATE, "0.000001"),
-        (1, "token_18", SMALLEST_RATE, "0.000000000000000001"),
         (1, "token_30", SMALLEST_RATE, "0.000000000000000000000000000001"),
-        (1, "token_30", "1", "0.000000000000000001"),
-        (1, "token_0", LARGEST_RATE, "1"),
-        (1, "token_30", LARGEST_RATE, "1"),
         (0, "token_0", LARGEST_RATE, "1"),
-        (0, "token_30", LARGEST_RATE, "0.000000000000000000000000000001"),
-        (10**18, "token_0", "1", "1"),
-        (10**18 + 1, "token_0", "1", "2"),
         (10**18 + 1, "token_6", "1", "1.000001"),
     ],
 )
@@ -90,29 +73,17 @@ def test_a_fee_is_exact_to_the_last_unit(
 
 
 @pytest.mark.parametrize(
-    ("wei", "fee"),
-    [
-        (MAX_WEI, "340282366920938463463.374607431768211455"),
-        (10**18, "1"),
-        (10**20, "100"),
-        (1, "0.000000000000000001"),
-        (0, "0.000000000000000001"),
-    ],
+    ("wei", "fee"), [(MAX_WEI, "340282366920938463463.374607431768211455"), (0, "0.000000000000000001")]
 )
 def test_a_fee_in_the_native_coin_is_exact_to_the_wei(chain: Chain, relayer: Relayer, wei: int, fee: str) -> None:
     assert estimated(relayer, chain, wei) == result(fee, "1")
 
 
-@pytest.mark.parametrize("margin_bps", [1, 3_333, 10_000])
-@pytest.mark.parametrize("rate", [SMALLEST_RATE, "0.333333333333333333333333333333", "7", LARGEST_RATE])
-@pytest.mark.parametrize("token", ["token_0", "token_6", "token_30"])
-def test_a_margin_is_added_before_the_one_rounding(
-    chain: Chain, deployed: Deployed, relayer: Relayer, token: str, rate: str, margin_bps: int
-) -> None:
-    address, decimals = getattr(deployed, token), int(token.removeprefix("token_"))
-    found = estimated(relayer, chain, MAX_WEI, address=address, rate=rate, margin_bps=margin_bps)
-    fee = independent.token_fee((MAX_WEI, 1), fixed_rate(rate), decimals, margin_bps)
-    assert found == result(independent.units_text(fee, decimals), rate)
+def test_a_margin_is_added_before_the_one_rounding(chain: Chain, deployed: Deployed, relayer: Relayer) -> None:
+    rate = "0.333333333333333333333333333333"
+    found = estimated(relayer, chain, MAX_WEI, address=deployed.token_6, rate=rate, margin_bps=3_333)
+    fee = independent.token_fee((MAX_WEI, 1), fixed_rate(rate), 6, 3_333)
+    assert found == result(independent.units_text(fee, 6), rate)
 
 
 def test_the_largest_price_of_gas_is_exact(chain: Chain, change_network: ChangeNetwork, relayer: Relayer) -> None:
@@ -124,16 +95,10 @@ def test_the_largest_price_of_gas_is_exact(chain: Chain, change_network: ChangeN
 @pytest.mark.parametrize(
     ("above", "below", "text"),
     [
-        (1, 1, "1"),
         (100, 1, "100"),
         (1, 4, "0.25"),
-        (1, 10**18, "0.000000000000000001"),
-        (10**18, 1, "1000000000000000000"),
-        (10**60, 1, "1" + "0" * 60),
         (1, 10**60, "0." + "0" * 59 + "1"),
-        (1, 3, "0." + "3" * 40),
         (2, 3, "0." + "6" * 39 + "7"),
-        (10**18, 3, "3" * 18 + "." + "3" * 22),
         (1, 3 * 10**18, "0." + "0" * 18 + "3" * 40),
         # Of 41 digits, the last of which is a half: to the even neighbour.
         (10**40 + 5, 10, "1" + "0" * 39),

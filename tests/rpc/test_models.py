@@ -43,7 +43,7 @@ def token(**changes: Any) -> FeeToken:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("written", [ADDRESS, ADDRESS.lower(), "0x" + ADDRESS[2:].upper()])
+@pytest.mark.parametrize("written", [ADDRESS.lower(), "0x" + ADDRESS[2:].upper()])
 def test_an_address_is_kept_with_the_case_of_its_checksum(written: str) -> None:
     row = token(address=written)
     row.full_clean()
@@ -61,7 +61,6 @@ def test_an_address_is_kept_with_the_case_of_its_checksum(written: str) -> None:
     [
         ("", "This field cannot be blank."),
         ("USDC", "must be an EVM address: 0x and 40 hexadecimal digits"),
-        (ADDRESS[2:], "must be an EVM address: 0x and 40 hexadecimal digits"),
         (f"0X{ADDRESS[2:]}", "must be an EVM address: 0x and 40 hexadecimal digits"),
         (ADDRESS.replace("A0b8", "a0b8"), "invalid checksum: a character of this address is mistyped"),
     ],
@@ -76,16 +75,12 @@ def test_what_is_no_address_is_refused(address: str, message: str) -> None:
     [
         ({}, {}),
         ({"symbol": "USD₮0"}, {}),
-        ({"margin_bps": 10_000, "max_spread_bps": 0}, {}),
         ({"network": "nowhere"}, {"network": ["unknown network: add it to NETWORKS_FILE"]}),
         ({"symbol": "ETH"}, {"symbol": ["ETH is the native coin of hardhat"]}),
-        ({"symbol": "POL", "network": "polygon"}, {"symbol": ["POL is the native coin of polygon"]}),
         ({"symbol": "ETH", "network": "polygon"}, {}),
-        ({"symbol": "eth"}, {}),
         # So that no symbol can be taken for an address.
         ({"symbol": TOKEN}, {"symbol": ["Ensure this value has at most 32 characters (it has 42)."]}),
         ({"symbol": "US DC"}, {"symbol": ["spaces and control characters are not allowed"]}),
-        ({"symbol": "USDC\n"}, {"symbol": ["spaces and control characters are not allowed"]}),
         ({"symbol": "\x7f"}, {"symbol": ["spaces and control characters are not allowed"]}),
         ({"margin_bps": 10_001}, {"margin_bps": ["Ensure this value is less than or equal to 10000."]}),
         ({"max_spread_bps": 10_001}, {"max_spread_bps": ["Ensure this value is less than or equal to 10000."]}),
@@ -96,24 +91,11 @@ def test_a_token_is_checked(changes: dict[str, Any], expected: dict[str, list[st
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"address": TOKEN}, "Fee token with this Network and Symbol already exists."),
-        ({"symbol": "USDT"}, "Fee token with this Network and Address already exists."),
-        ({"symbol": "USDT", "address": ADDRESS.lower()}, "Fee token with this Network and Address already exists."),
-    ],
-)
-def test_a_symbol_and_an_address_stand_once_on_a_network(changes: dict[str, Any], expected: str) -> None:
+@pytest.mark.parametrize(("name", "changes"), [("Symbol", {"address": TOKEN}), ("Address", {"symbol": "USDT"})])
+def test_a_symbol_and_an_address_stand_once_on_a_network(name: str, changes: dict[str, Any]) -> None:
     fee_token(address=ADDRESS)
-    assert faults(token(**changes)) == {"__all__": [expected]}
+    assert faults(token(**changes)) == {"__all__": [f"Fee token with this Network and {name} already exists."]}
     assert faults(token(network="sepolia")) == {}
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("changes", [{"address": TOKEN}, {"symbol": "USDT"}])
-def test_the_database_itself_refuses_a_symbol_or_an_address_twice(changes: dict[str, Any]) -> None:
-    fee_token(address=ADDRESS)
     with pytest.raises(IntegrityError), transaction.atomic():
         token(**changes).save()
     fee_token(address=ADDRESS, network="sepolia")
@@ -138,42 +120,26 @@ def test_a_source_needs_what_its_kind_is_made_of(kind: str) -> None:
     [
         ("oracle", {}, {"kind": ["Value 'oracle' is not a valid choice."]}),
         ("fixed", {"rate_text": "0"}, {"rate_text": ["the rate must be above zero"]}),
-        ("fixed", {"rate_text": "1e3"}, {"rate_text": [NOT_A_RATE]}),
-        ("fixed", {"max_age_seconds": 0}, {"max_age_seconds": ["Ensure this value is greater than or equal to 1."]}),
-        (
-            "chainlink_native",
-            {"heartbeat_seconds": 0},
-            {"heartbeat_seconds": ["Ensure this value is greater than or equal to 1."]},
-        ),
-        (
-            "chainlink_usd",
-            {"native_heartbeat_seconds": 0},
-            {"native_heartbeat_seconds": ["Ensure this value is greater than or equal to 1."]},
+        *(
+            (kind, {name: 0}, {name: ["Ensure this value is greater than or equal to 1."]})
+            for kind, name in (
+                ("fixed", "max_age_seconds"),
+                ("chainlink_native", "heartbeat_seconds"),
+                ("chainlink_usd", "native_heartbeat_seconds"),
+            )
         ),
         (
             "chainlink_native",
             {"sequencer_feed": "0x1"},
             {"sequencer_feed": ["must be an EVM address: 0x and 40 hexadecimal digits"]},
         ),
-        (
-            "uniswap_v2",
-            {"min_liquidity_text": "-1"},
-            {"min_liquidity_text": [f"a whole number from 0 to {2**128 - 1} is required"]},
-        ),
-        (
-            "uniswap_v2",
-            {"min_liquidity_text": "1.5"},
-            {"min_liquidity_text": [f"a whole number from 0 to {2**128 - 1} is required"]},
-        ),
-        (
-            "uniswap_v2",
-            {"min_liquidity_text": "1\n"},
-            {"min_liquidity_text": [f"a whole number from 0 to {2**128 - 1} is required"]},
-        ),
-        (
-            "uniswap_v2",
-            {"min_liquidity_text": "٣"},
-            {"min_liquidity_text": [f"a whole number from 0 to {2**128 - 1} is required"]},
+        *(
+            (
+                "uniswap_v2",
+                {"min_liquidity_text": text},
+                {"min_liquidity_text": [f"a whole number from 0 to {2**128 - 1} is required"]},
+            )
+            for text in ("-1", "1\n", "٣", str(2**128))
         ),
     ],
 )
@@ -193,7 +159,7 @@ def test_the_fields_of_a_kind_are_those_it_needs_and_those_it_may_have() -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["1", "3000", "0.0005", "007.50", "0." + "0" * 59 + "1", "9" * 60, "9" * 60 + "." + "9" * 60],
+    ["007.50", "0." + "0" * 59 + "1", "9" * 60 + "." + "9" * 60],
 )
 def test_a_rate_is_read_to_the_last_digit(text: str) -> None:
     whole, _, part = text.partition(".")
@@ -201,62 +167,29 @@ def test_a_rate_is_read_to_the_last_digit(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        " ",
-        " 1",
-        "1 ",
-        "1\n",
-        "-1",
-        "+1",
-        "1e3",
-        "1E3",
-        "0x1",
-        "1,5",
-        "1_000",
-        ".5",
-        "5.",
-        "1.2.3",
-        "nan",
-        "NaN",
-        "inf",
-        "Infinity",
-        "٣",
-        "\uff11",
-        "9" * 61,
-        "0." + "0" * 61,
-    ],
+    "text", ["", " 1", "1\n", "-1", "1e3", "0x1", "1,5", "1_000", ".5", "5.", "nan", "٣", "9" * 61, "0." + "0" * 61]
 )
 def test_what_is_no_decimal_number_is_no_rate(text: str) -> None:
     with pytest.raises(ValueError, match=f"^{NOT_A_RATE}$"):
         parse_rate(text)
 
 
-@pytest.mark.parametrize("text", ["0", "00", "0.0", "0." + "0" * 60])
+@pytest.mark.parametrize("text", ["00", "0." + "0" * 60])
 def test_a_rate_is_above_zero(text: str) -> None:
     with pytest.raises(ValueError, match=r"^the rate must be above zero$"):
         parse_rate(text)
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "column"),
+    ("kind", "name"),
     [
-        ("fixed", {"max_age_seconds": 2**31}, "max_age_seconds"),
-        ("chainlink_native", {"heartbeat_seconds": 2**31}, "heartbeat_seconds"),
-        ("chainlink_native", {"sequencer_grace_seconds": 2**31}, "sequencer_grace_seconds"),
-        ("uniswap_v2", {"min_liquidity_text": str(2**128)}, "min_liquidity_text"),
+        ("fixed", "max_age_seconds"),
+        ("chainlink_native", "heartbeat_seconds"),
+        ("chainlink_native", "sequencer_grace_seconds"),
     ],
 )
-def test_what_a_config_file_would_refuse_is_refused(kind: str, change: dict[str, Any], column: str) -> None:
-    address = "0x" + "11" * 20
-    kinds: dict[str, dict[str, Any]] = {
-        "fixed": {"rate_text": "1", "max_age_seconds": 1},
-        "chainlink_native": {"feed": address, "heartbeat_seconds": 1},
-        "uniswap_v2": {"pair": address, "wrapped_native": address, "min_liquidity_text": "1"},
-    }
-    values = kinds[kind]
-    PriceSource(kind=kind, **values).full_clean(exclude=["token"])
+def test_seconds_fit_their_column(kind: str, name: str) -> None:
+    PriceSource(kind=kind, **KINDS[kind] | {name: 2**31 - 1}).full_clean(exclude=["token"])
     with pytest.raises(ValidationError) as refused:
-        PriceSource(kind=kind, **values | change).full_clean(exclude=["token"])
-    assert [*refused.value.message_dict] == [column]
+        PriceSource(kind=kind, **KINDS[kind] | {name: 2**31}).full_clean(exclude=["token"])
+    assert [*refused.value.message_dict] == [name]

@@ -105,15 +105,6 @@ def test_the_tokens_of_a_network_are_read_in_one_batch_and_fail_one_by_one(node:
     assert batches(node) == [1, 2, 6]
 
 
-def test_staff_see_why_a_token_of_pairs_alone_has_no_price(node: NodeServer) -> None:
-    relayer_at(node.url)
-    token = factories.fee_token()
-    factories.pair_source(token)
-    reason = "USDC on hardhat: pairs alone cannot set a price: add a source of another kind."
-    assert price_checks.refresh([token]) == {token.pk: reason}
-    assert seen(token) == NO_PRICE | {"rate_error": reason}
-
-
 def test_many_tokens_are_read_in_several_batches(node: NodeServer) -> None:
     relayer_at(node.url)
     tokens = [factories.fee_token(symbol=f"T{number}", address=other_address(number)) for number in range(12)]
@@ -141,62 +132,36 @@ def test_a_price_that_fails_keeps_the_last_one_with_its_age(node: NodeServer) ->
     assert seen(token)["rate_text"] == "2999.5"
 
 
-def test_without_a_relayer_there_is_no_price(node: NodeServer) -> None:
+def test_the_first_relayer_that_is_not_disabled_has_its_nodes_asked(node: NodeServer) -> None:
+    dead = f"http://127.0.0.1:{free_port()}/s3cret"
     relayer_at(node.url, identifier="other", network="sepolia")
     token = factories.fee_token()
     factories.fixed_source(token)
-    assert price_checks.refresh([token]) == {token.pk: NO_RELAYER}
-    assert seen(token) == NO_PRICE | {"rate_error": NO_RELAYER}
-
-
-def test_the_first_relayer_that_is_not_disabled_has_its_nodes_asked(node: NodeServer) -> None:
-    dead = f"http://127.0.0.1:{free_port()}/s3cret"
-    relayer_at(dead, system_disabled=True, disabled_reason_type="NonceSyncFailed")
+    unreachable = "No node answered: connection failed."
+    for changes, reason in (
+        (None, NO_RELAYER),
+        ({"system_disabled": True, "disabled_reason_type": "NonceSyncFailed"}, unreachable),
+    ):
+        if changes:
+            relayer_at(dead, **changes)
+        assert price_checks.refresh([token]) == {token.pk: reason}
+        assert seen(token) == NO_PRICE | {"rate_error": reason}
     relayer_at(node.url, identifier="second", paused=True)
     relayer_at(dead, identifier="third")
-    token = factories.fee_token()
-    factories.fixed_source(token)
     assert price_checks.refresh([token]) == {token.pk: ""}
 
 
-def test_if_all_relayers_are_disabled_the_nodes_of_one_are_queried(node: NodeServer) -> None:
-    relayer_at(node.url, system_disabled=True, disabled_reason_type="NonceSyncFailed")
-    token = factories.fee_token()
-    factories.fixed_source(token)
-    assert price_checks.refresh([token]) == {token.pk: ""}
-
-
-def test_nodes_that_cannot_be_reached_are_not_named(node: NodeServer) -> None:
-    relayer_at(f"http://127.0.0.1:{free_port()}/s3cret")
-    token = factories.fee_token()
-    factories.fixed_source(token)
-    reason = "No node answered: connection failed."
-    assert price_checks.refresh([token]) == {token.pk: reason}
-    assert seen(token) == NO_PRICE | {"rate_error": reason}
-
-
-def test_urls_that_cannot_be_opened_are_a_reason(node: NodeServer, settings: Settings) -> None:
-    relayer_at(node.url)
-    token = factories.fee_token()
-    settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
-    reason = "The RPC URLs of the relayer relayer-1 cannot be decrypted with the configured encryption keys."
-    assert price_checks.refresh([token]) == {token.pk: reason}
-
-
-def test_a_network_that_is_no_longer_known_is_a_reason(node: NodeServer) -> None:
-    relayer_at(node.url, network="gone")
-    token = factories.fee_token(network="gone")
-    assert price_checks.refresh([token]) == {token.pk: "Unknown network 'gone'. Add it to NETWORKS_FILE."}
-
-
-def test_the_nodes_of_one_network_do_not_hide_the_prices_of_another(node: NodeServer) -> None:
+def test_a_network_that_fails_has_a_reason_and_hides_no_price_of_another(node: NodeServer, settings: Settings) -> None:
     relayer_at(f"http://127.0.0.1:{free_port()}", network="sepolia", identifier="dead")
     relayer_at(node.url)
-    tokens = [factories.fee_token(network=network) for network in ("sepolia", "hardhat")]
+    tokens = [factories.fee_token(network=network) for network in ("sepolia", "hardhat", "gone")]
     for token in tokens:
         factories.fixed_source(token)
-    reasons = price_checks.refresh(tokens)
-    assert [bool(reasons[token.pk]) for token in tokens] == [True, False]
+    gone = "Unknown network 'gone'. Add it to NETWORKS_FILE."
+    assert [*price_checks.refresh(tokens).values()] == ["No node answered: connection failed.", "", gone]
+    settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
+    reason = "The RPC URLs of the relayer relayer-1 cannot be decrypted with the configured encryption keys."
+    assert price_checks.refresh([FeeToken.objects.get(network="hardhat")]) == {tokens[1].pk: reason}
 
 
 def test_an_unexpected_failure_of_one_token_is_logged_and_reported(
@@ -251,7 +216,12 @@ def test_a_token_renamed_or_made_dearer_concurrently_gets_its_price(
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_storing(monkeypatch, lambda: FeeToken.objects.update(symbol="OTHER", margin_bps=5, enabled=False))
+
+    def change() -> None:
+        FeeToken.objects.update(symbol="OTHER", margin_bps=5, enabled=False)
+        PriceSource.objects.update(feed_bounds={factories.FEED: {}})
+
+    change_before_storing(monkeypatch, change)
     price_checks.refresh([token])
     assert seen(token)["rate_text"] == "3000"
     assert FeeToken.objects.values("symbol", "margin_bps", "enabled").get() == {
@@ -259,15 +229,6 @@ def test_a_token_renamed_or_made_dearer_concurrently_gets_its_price(
         "margin_bps": 5,
         "enabled": False,
     }
-
-
-def test_bounds_stored_concurrently_do_not_prevent_a_price(node: NodeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    relayer_at(node.url)
-    token = factories.fee_token()
-    factories.fixed_source(token)
-    change_before_storing(monkeypatch, lambda: PriceSource.objects.update(feed_bounds={factories.FEED: {}}))
-    price_checks.refresh([token])
-    assert seen(token)["rate_text"] == "3000"
 
 
 def test_a_token_deleted_concurrently_is_no_fault(node: NodeServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,21 +276,10 @@ def test_every_minute_prices_of_enabled_tokens_are_read_outside_transactions(
     # Another worker finds that this minute is taken.
     tasks.read_prices.call_local()
     assert len(inside) == 1
-
-
-def test_without_tokens_nothing_is_asked(node: NodeServer) -> None:
-    relayer_at(node.url)
-    assert price_checks.refresh([]) == {}
-    assert node.requests == []
-
-
-def test_the_price_of_one_token_is_read_when_it_was_changed(node: NodeServer) -> None:
-    relayer_at(node.url)
-    token, other = factories.fee_token(), factories.fee_token(symbol="T2", address=other_address(2))
-    for one in (token, other):
-        factories.fixed_source(one)
-    tasks.read_price_now.call_local(token.pk)
-    assert [seen(one)["rate_text"] for one in (token, other)] == ["3000", ""]
+    # The price of one token is read when it was changed.
+    FeeToken.objects.update(rate_text="")
+    tasks.read_price_now.call_local(off.pk)
+    assert [seen(one)["rate_text"] for one in (token, off)] == ["", "3000"]
 
 
 def fee_token_samples() -> dict[str, float]:
@@ -338,6 +288,7 @@ def fee_token_samples() -> dict[str, float]:
 
 
 def test_fee_tokens_are_counted_by_state_with_the_age_of_the_oldest_price() -> None:
+    assert [*fee_token_samples().values()] == [0] * 6
     now = timezone.now()
     states: list[dict[str, Any]] = [
         {"rated_at": now},
@@ -358,11 +309,6 @@ def test_fee_tokens_are_counted_by_state_with_the_age_of_the_oldest_price() -> N
         "relayer_fee_tokens{state=not_read_yet}": 1,
         "relayer_fee_tokens{state=off}": 1,
     }
-
-
-def test_states_without_a_fee_token_are_shown_too() -> None:
-    assert set(fee_token_samples().values()) == {0}
-    assert len(fee_token_samples()) == 6
 
 
 def test_other_metrics_are_shown_while_fee_tokens_cannot_be_counted(

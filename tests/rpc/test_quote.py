@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from chain.fees.fee_models import Charges
 from chain.fees.gas_price import GasPrice
 from chain.fees.native_fee import Gas, NativeFee
+from chain.fees.network_fees import Charges
 from chain.nodes.head import Head
 from relayer_service.amounts import NOTHING, Amount
 from rpc.errors import PriceUnavailable

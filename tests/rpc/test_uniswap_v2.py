@@ -13,7 +13,7 @@ from chain.nodes.attempts import Call
 from rpc.fees.sources.base import NoPrice, SourcePrice
 from rpc.fees.sources.uniswap_v2 import UniswapV2
 from rpc.models import FeeToken, PriceSource
-from tests.chain.answering_node import RECEIVER, local_network
+from tests.chain.answering_node import local_network
 from tests.chain.fixtures import Deployed
 from tests.chain.hardhat import Chain
 from tests.rpc.estimates import ask, failure, relayer_at
@@ -64,13 +64,8 @@ def test_a_pair_is_asked_for_its_tokens_and_reserves() -> None:
     ("token", "native", "decimals", "rate"),
     [
         (2_481_937_500_000, 1_000 * 10**18, 6, Fraction(39_711, 16)),
-        (2_481_937_500_000 * 10**12, 1_000 * 10**18, 18, Fraction(39_711, 16)),
-        (1, 3, 18, Fraction(1, 3)),
-        (1, 3, 6, Fraction(10**12, 3)),
         (1, 3, 30, Fraction(1, 3 * 10**12)),
-        (7, 10**18, 0, Fraction(7)),
         (2**112 - 1, 1, 18, Fraction(2**112 - 1)),
-        (1, 2**112 - 1, 18, Fraction(1, 2**112 - 1)),
     ],
 )
 def test_the_rate_is_that_of_the_reserves_in_either_order(
@@ -79,7 +74,7 @@ def test_the_rate_is_that_of_the_reserves_in_either_order(
     assert price(token, native, decimals, swapped=swapped) == rate
 
 
-@pytest.mark.parametrize(("block_seconds", "fresh"), [(0.25, 1), (1, 1), (1.5, 2), (12, 12)])
+@pytest.mark.parametrize(("block_seconds", "fresh"), [(0.25, 1), (1.5, 2)])
 def test_a_pairs_price_is_of_now_and_fresh_for_a_block(block_seconds: float, fresh: int) -> None:
     answers = [address(TOKEN), address(WRAPPED), reserves(3 * 10**6, 10**18)]
     found = source(block_seconds=block_seconds).price(answers, 6, NOW)
@@ -98,24 +93,20 @@ def test_a_pair_counts_from_its_least_liquidity_of_the_native_coin(swapped: bool
         price(2 * 10**30, 10**18 - 1, 18, swapped=swapped, least=str(10**18))
 
 
-@pytest.mark.parametrize(("token", "native"), [(0, 0), (0, 1), (1, 0)])
+@pytest.mark.parametrize(("token", "native"), [(0, 1), (1, 0)])
 def test_a_pair_without_reserves_has_no_price_even_without_a_minimum(token: int, native: int) -> None:
     answers = [address(TOKEN), address(WRAPPED), reserves(token, native)]
     assert reason(answers) == "holds less than its minimum liquidity"
 
 
-@pytest.mark.parametrize(
-    "tokens", [(TOKEN, STRANGER), (STRANGER, WRAPPED), (STRANGER, RECEIVER), (TOKEN, TOKEN), (WRAPPED, WRAPPED)]
-)
+@pytest.mark.parametrize("tokens", [(TOKEN, STRANGER), (STRANGER, WRAPPED), (TOKEN, TOKEN), (WRAPPED, WRAPPED)])
 def test_another_pair_has_no_price(tokens: tuple[str, str]) -> None:
     answers = [*map(address, tokens), reserves(10**18, 10**18)]
     assert reason(answers) == "is not a pair of the token and the wrapped native coin"
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-@pytest.mark.parametrize(
-    "answer", ["0x", "", "0xzz", "0x1", "é", None, 5, [], {}, REVERTED, "0x" + "ff" * 96, "0x" + "00" * 31]
-)
+@pytest.mark.parametrize("answer", ["0x", "0xzz", None, REVERTED, "0x" + "ff" * 96, "0x" + "00" * 31])
 def test_garbage_is_no_answer(place: int, answer: Any) -> None:
     answers: list[Any] = [address(TOKEN), address(WRAPPED), reserves(10**18, 10**18)]
     answers[place] = answer
@@ -136,15 +127,4 @@ def test_a_fee_is_quoted_at_the_rate_of_a_real_pair(chain: Chain, deployed: Depl
     other = relayer_at(f"{chain.url}/", identifier="relayer-2")
     assert ask(other, "USDC") == failure(
         -32002, "Price unavailable", f"USDC on hardhat: the source “Uniswap v2 pair” {nothing}."
-    )
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("name", ["misbehaving", "token_6"])
-def test_a_contract_that_is_no_pair_does_not_answer(chain: Chain, deployed: Deployed, name: str) -> None:
-    token = fee_token(address=deployed.token_6)
-    pair_source(token, getattr(deployed, name), deployed.wrapped)
-    fixed_source(token)
-    assert ask(relayer_at(chain.url), "USDC") == failure(
-        -32002, "Price unavailable", "USDC on hardhat: the source “Uniswap v2 pair” did not answer."
     )

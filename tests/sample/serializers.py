@@ -1,6 +1,6 @@
 from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 
-from relayer_service.api.representation import CreateSerializer, ResourceSerializer
+from relayer_service.api.resource_serializers import CreateSerializer, ResourceSerializer
 from relayer_service.api.serializers import StrictSerializer, StringField
 from tests.sample.writes import ItemWrite
 

@@ -41,29 +41,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
 }
 SHOWN: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "provider_a_kms": {"key_id": "a-key", "region": "eu-central-1"},
-    "provider_b_kms": {},
-    "provider_c": {
-        "address": "https://vault.example.com",
-        "key_name": "c-key",
-        "mount_point": "kv",
-        "namespace": "team",
-    },
-    "provider_c_transit": {
-        "address": "https://vault.example.com",
-        "key_name": "t-key",
-        "mount_point": "transit",
-        "namespace": "team",
-        "pubkey": "t-pubkey",
-    },
-    "provider_d": {
-        "api_public_key": "d-public",
-        "organization_id": "d-organization",
-        "private_key_id": "d-key-id",
-        "public_key": "d-public-key",
-    },
-    "provider_e": {"account_address": "0x0000000000000000000000000000000000000001", "api_key_id": "e-key-id"},
+    kind: {name: value for name, value in config.items() if "SECRET" not in str(value)}
+    for kind, config in CONFIGS.items()
 }
 
 

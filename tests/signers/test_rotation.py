@@ -59,7 +59,7 @@ def test_every_secret_is_encrypted_under_the_first_key(settings: Settings) -> No
 
 @pytest.mark.django_db
 def test_a_key_is_rotated_while_processes_with_the_settings_before_and_after_run(settings: Settings) -> None:
-    """Append, restart, promote, restart, `rotate_keys`, and only then remove it, as docs/signers.md says."""
+    """Append, restart, promote, restart, `rotate_keys`, and only then remove it, as docs/runbooks.md says."""
     steps = [{"old": OLD}, {"old": OLD, "new": NEW}, BOTH, {"new": NEW}]
     for before, after in pairwise(steps):
         if after == {"new": NEW}:

@@ -20,7 +20,6 @@ from tests.signers.examples import CONFIGS
 REFUSAL = "a user name or a password is not allowed in this URL"
 WITH_PASSWORD = "https://user:pass-SECRET@vault.example.com:8200/v"
 SHOWN = "https://vault.example.com:8200/v"
-KINDS = ["provider_c", "provider_c_transit"]
 ADDRESSES = [
     WITH_PASSWORD,
     "https://user@vault.example.com",
@@ -39,19 +38,19 @@ def config(kind: str, address: str) -> dict[str, Any]:
     return CONFIGS[kind] | {"address": address}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("address", ADDRESSES)
-def test_the_api_refuses_it_and_does_not_repeat_it(api: Api, kind: str, address: str) -> None:
-    answer = api.post("/api/v1/signers", {"type": kind, "config": config(kind, address)})
-    assert answer.status == 400
-    assert answer.body["metadata"]["logs"] == [{"level": "log", "message": f"config.address: {REFUSAL}"}]
+@pytest.mark.parametrize("kind", ["provider_c", "provider_c_transit"])
+def test_the_api_refuses_it_and_does_not_repeat_it(api: Api, kind: str) -> None:
+    for address in ADDRESSES:
+        answer = api.post("/api/v1/signers", {"type": kind, "config": config(kind, address)})
+        assert answer.status == 400
+        assert answer.body["metadata"]["logs"] == [{"level": "log", "message": f"config.address: {REFUSAL}"}]
     assert not Signer.objects.exists()
 
 
-@pytest.mark.parametrize("address", ["https://vault.example.com/@team", "vault", "https://vault.example.com?a=b@c"])
-def test_an_at_sign_elsewhere_is_accepted(api: Api, address: str) -> None:
-    answer = api.post("/api/v1/signers", {"type": "provider_c", "config": config("provider_c", address)})
-    assert (answer.status, answer.body["data"]["config"]["address"]) == (201, address)
+def test_an_at_sign_elsewhere_is_accepted(api: Api) -> None:
+    for address in ("https://vault.example.com/@team", "vault", "https://vault.example.com?a=b@c"):
+        answer = api.post("/api/v1/signers", {"type": "provider_c", "config": config("provider_c", address)})
+        assert (answer.status, answer.body["data"]["config"]["address"]) == (201, address)
 
 
 @pytest.mark.django_db
@@ -91,9 +90,6 @@ def test_one_of_an_earlier_release_works_and_is_nowhere_shown(old: Signer, api: 
     page = admin_client.get(f"/admin/signers/signer/{old.pk}/change/").content.decode()
     assert "https://vault.example.com:8200/v" in page
     assert "pass-SECRET" not in listed.text.decode() + dumped.getvalue() + page
-
-
-@pytest.mark.parametrize("at_sign", ["%40", "\uff20"])
-def test_one_with_another_at_sign_is_not_shown_either(old: Signer, api: Api, at_sign: str) -> None:
-    Signer.objects.update(config=old.config | {"address": f"https://user:pass-SECRET{at_sign}vault"})
-    assert api.get("/api/v1/signers").body["data"][0]["config"]["address"] == "vault"
+    for at_sign in ("%40", "\uff20"):
+        Signer.objects.update(config=old.config | {"address": f"https://user:pass-SECRET{at_sign}vault"})
+        assert api.get("/api/v1/signers").body["data"][0]["config"]["address"] == "vault"

@@ -84,10 +84,7 @@ def test_a_relayer_is_created_and_shown_with_rules(manager: Api) -> None:
     assert (created.status, created.body) == (201, expected)
     assert rules() == RULES
     assert manager.get(PATH).body == bodies.success({**BODY, "spending_rules": RULES})
-
-
-def test_the_list_of_the_interface_document_shows_no_rules(manager: Api) -> None:
-    set_rules(factories.relayer(), RULES)
+    # The list of the interface document shows none.
     assert manager.get("/api/v1/relayers").body == bodies.page([BODY], total_items=1)
 
 
@@ -99,25 +96,17 @@ def test_rules_are_merged_by_name(manager: Api) -> None:
     success = bodies.success({**BODY, "spending_rules": expected}, logs=NO_GAS_LIMIT)
     assert (answer.status, answer.body) == (200, success)
     assert rules() == expected
-
-
-def test_rules_with_a_limit_of_gas_are_stored_without_a_warning(manager: Api) -> None:
-    set_rules(factories.relayer(), {"max_value": "1"})
-    expected = {**BODY, "spending_rules": {"max_value": "1", "max_gas_cost_per_day": "9"}}
-    answer = manager.patch(PATH, {"spending_rules": {"max_gas_cost_per_day": 9}})
-    assert (answer.status, answer.body) == (200, bodies.success(expected))
-
-
-def test_removing_the_limit_of_gas_warns(manager: Api) -> None:
-    set_rules(factories.relayer(), {"max_value": "1", "max_gas_cost_per_day": "9"})
-    expected = bodies.success({**BODY, "spending_rules": {"max_value": "1"}}, logs=NO_GAS_LIMIT)
-    assert manager.patch(PATH, {"spending_rules": {"max_gas_cost_per_day": None}}).body == expected
-
-
-def test_null_removes_all_rules_and_keeps_the_policy(manager: Api) -> None:
-    set_rules(factories.relayer(), RULES)
+    # Null removes all rules, and keeps the policy.
     assert manager.patch(PATH, {"spending_rules": None}).body == bodies.success(BODY)
     assert (rules(), SpendingPolicy.objects.count()) == ({}, 1)
+
+
+def test_rules_without_a_limit_of_gas_are_stored_with_a_warning(manager: Api) -> None:
+    set_rules(factories.relayer(), {"max_value": "1"})
+    limited = bodies.success({**BODY, "spending_rules": {"max_value": "1", "max_gas_cost_per_day": "9"}})
+    assert manager.patch(PATH, {"spending_rules": {"max_gas_cost_per_day": 9}}).body == limited
+    unlimited = bodies.success({**BODY, "spending_rules": {"max_value": "1"}}, logs=NO_GAS_LIMIT)
+    assert manager.patch(PATH, {"spending_rules": {"max_gas_cost_per_day": None}}).body == unlimited
 
 
 @pytest.mark.parametrize(
@@ -182,13 +171,6 @@ def test_the_audit_log_shows_old_and_new_rules(
     assert last_changes() == changes
 
 
-def test_equal_rules_are_no_change() -> None:
-    set_rules(factories.relayer(), RULES)
-    write = RelayerWrite(Relayer.objects.get())
-    write.change({"spending_rules": RULES})
-    assert (write.state, write.columns) == ("unchanged", set())
-
-
 def test_guards_are_notified_of_changed_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     relayer = factories.relayer()
     set_rules(relayer, {"max_value": "5"})
@@ -222,9 +204,6 @@ def test_a_fleet_file_sets_changes_keeps_and_removes_rules(tmp_path: Path) -> No
     updated = "relayer relayer-1: updated (spending_rules.max_value)"
     assert load_rules(spending_rules={**RULES, "max_value": "6"}) == (updated, {**RULES, "max_value": "6"})
     assert load_rules(spending_rules={})[1] == {}
-
-
-def test_a_fault_of_rules_in_a_fleet_file_has_its_path(tmp_path: Path) -> None:
     bad = {"max_value": None, "receivers": [{"address": ALICE}, {"address": ALICE}]}
     assert faults(document(spending_rules=bad), tmp_path) == [
         "relayers[0].spending_rules.max_value: null is not allowed here",

@@ -21,11 +21,6 @@ def issue(*arguments: str) -> tuple[str, str]:
     return output.getvalue(), errors.getvalue()
 
 
-@pytest.fixture
-def admin(db: None) -> User:
-    return User.objects.create_superuser("root")
-
-
 def test_standard_output_has_only_the_token(user: User) -> None:
     output, errors = issue("ci", "--user", "alice")
     credential = credentials.parse(output.removesuffix("\n"))
@@ -34,32 +29,29 @@ def test_standard_output_has_only_the_token(user: User) -> None:
     assert errors == ("Permissions: list and create signers, list relayers, change webhooks, make JSON-RPC calls.\n")
     token = AccessToken.objects.verify(credential)
     assert token is not None
-    assert (token.name, token.user, token.enabled, token.expires_at, token.allowed_networks) == (
-        "ci",
-        user,
-        True,
-        None,
-        [],
-    )
+    limits = (token.enabled, token.expires_at, token.allowed_networks)
+    assert (token.name, token.user, *limits) == ("ci", user, True, None, [])
 
 
-def test_the_only_superuser_need_not_be_named(admin: User, user: User) -> None:
+def test_the_only_superuser_need_not_be_named(user: User) -> None:
+    admin = User.objects.create_superuser("root")
     issue("ci")
     assert AccessToken.objects.get().user == admin
+    User.objects.create_superuser("second")
+    with pytest.raises(CommandError, match="specify the token's user with --user"):
+        issue("ci")
 
 
-def test_days_say_when_it_expires(user: User) -> None:
-    before = timezone.now()
-    issue("ci", "--user", "alice", "--days", "30")
-    expires_at = AccessToken.objects.get().expires_at
-    assert before + timedelta(days=30) <= expires_at <= timezone.now() + timedelta(days=30)
-
-
-def test_scopes_and_relayers_can_be_given(settings: Any, user: User) -> None:
+def test_the_limits_of_a_token_are_options(settings: Any, user: User) -> None:
     settings.EXTENSIONS = ["transactions"]
-    _, errors = issue("ci", "--user", "alice", "--scope", "read", "--scope", "send", "--relayer", "payments-1")
+    before = timezone.now()
+    scopes = ("--scope", "read", "--scope", "send", "--relayer", "payments-1")
+    networks = ("--cidr", "10.0.0.0/8", "--cidr", "2001:db8::1")
+    _, errors = issue("ci", "--user", "alice", "--days", "30", *scopes, *networks)
     token = AccessToken.objects.get()
     assert (token.scopes, token.allowed_relayers) == (["read", "send"], ["payments-1"])
+    assert token.allowed_networks == ["10.0.0.0/8", "2001:db8::1"]
+    assert before + timedelta(days=30) <= token.expires_at <= timezone.now() + timedelta(days=30)
     assert errors == (
         "Permissions: list, read and estimate fees; "
         "send transactions, and read the relayers that send them (only payments-1).\n"
@@ -74,27 +66,16 @@ def test_a_token_that_manages_some_relayers_is_described_as_such(settings: Any, 
     )
 
 
-def test_networks_can_be_given_several_times(user: User) -> None:
-    issue("ci", "--user", "alice", "--cidr", "10.0.0.0/8", "--cidr", "2001:db8::1")
-    assert AccessToken.objects.get().allowed_networks == ["10.0.0.0/8", "2001:db8::1"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "Error: the following arguments are required: name"),
         (["ci", "--user", "ghost"], "no active user 'ghost'"),
         (["ci", "--user", "gone"], "no active user 'gone'"),
-        (["ci", "--user", ""], "no active user ''"),
         (["ci"], "specify the token's user with --user"),
         (["ci", "--user", "alice", "--days", "0"], "--days must be between 1 and 36500"),
-        (["ci", "--user", "alice", "--days=-1"], "--days must be between 1 and 36500"),
         (["ci", "--user", "alice", "--days", "36501"], "--days must be between 1 and 36500"),
         (["ci", "--user", "alice", "--days", "soon"], "Error: argument --days: invalid int value: 'soon'"),
-        (
-            ["ci", "--user", "alice", "--cidr", "10.0.0.1/8"],
-            "--cidr: '10.0.0.1/8' is not an address or a CIDR network.",
-        ),
         (
             ["ci", "--user", "alice", "--cidr", "10.0.0.0/8", "--cidr", "home"],
             "--cidr: 'home' is not an address or a CIDR network.",
@@ -120,19 +101,3 @@ def test_a_mistake_is_one_clear_line_and_creates_nothing(user: User, arguments: 
         issue(*arguments)
     assert str(raised.value) == message
     assert AccessToken.objects.count() == 0
-
-
-def test_two_superusers_have_to_be_distinguished(admin: User) -> None:
-    User.objects.create_superuser("second")
-    with pytest.raises(CommandError, match="specify the token's user with --user"):
-        issue("ci")
-    assert AccessToken.objects.count() == 0
-
-
-@pytest.mark.parametrize("option", ["-h", "--help"])
-def test_help_says_what_it_does(option: str, capsys: Any) -> None:
-    with pytest.raises(SystemExit):
-        call_command("issue_token", option)
-    shown = capsys.readouterr().out
-    assert "Issue an access token and print it, alone, on standard output." in shown
-    assert "--cidr" in shown

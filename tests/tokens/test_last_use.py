@@ -2,7 +2,6 @@
 
 import time
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -44,7 +43,11 @@ def test_the_request_writes_nothing_and_the_worker_writes_it(
         assert get(client, token) == 200
     # The token, and the page with its total.
     assert [query["sql"].split()[0] for query in captured.captured_queries] == ["SELECT", "WITH"]
+    with django_assert_num_queries(1):
+        assert get(client, token) == 200
     assert used_at(token) is None
+    (message,) = queue.storage.enqueued_items()
+    assert token[17:57].encode() not in message
     assert work_off_the_queue() == 1
     written = used_at(token)
     assert written is not None
@@ -72,10 +75,7 @@ def test_a_refused_token_is_not_noted(client: Client, user: User) -> None:
     assert queue.pending_count() == 0
 
 
-@pytest.mark.parametrize(
-    ("seconds", "written"),
-    [(-3600, 0), (-1, 0), (0, 0), (59, 0), (60, 0), (61, 61), (3600, 3600)],
-)
+@pytest.mark.parametrize(("seconds", "written"), [(-3600, 0), (60, 0), (61, 61)])
 def test_many_processes_write_it_once_a_minute_and_never_backwards(token: str, seconds: int, written: int) -> None:
     row = AccessToken.objects.get()
     record_use.call_local(row.pk, NOON.timestamp())
@@ -85,15 +85,13 @@ def test_many_processes_write_it_once_a_minute_and_never_backwards(token: str, s
     assert (found - NOON).total_seconds() == written
 
 
-def test_writing_it_changes_nothing_else(token: str) -> None:
+def test_writing_it_changes_nothing_else(token: str, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     before = AccessToken.objects.values().get()
     record_use.call_local(before["id"], NOON.timestamp())
     assert AccessToken.objects.values().get() == before | {"last_used_at": NOON}
-
-
-def test_the_use_of_a_token_that_is_gone_is_dropped(db: None, django_assert_num_queries: Any) -> None:
+    # The use of a token that is gone is dropped.
     with django_assert_num_queries(1):
-        record_use.call_local(12345, NOON.timestamp())
+        record_use.call_local(before["id"] + 1, NOON.timestamp())
 
 
 def test_a_queue_that_is_down_does_not_refuse_a_good_token(
@@ -107,12 +105,3 @@ def test_a_queue_that_is_down_does_not_refuse_a_good_token(
     assert [get(client, token) for _ in range(3)] == [200, 200, 200]
     said = [record.getMessage() for record in caplog.records if record.name == "tokens.authentication"]
     assert said == ["The use of a token could not be queued"]
-
-
-def test_the_task_carries_nothing_of_the_token_but_its_row(client: Client, token: str) -> None:
-    assert get(client, token) == 200
-    (message,) = queue.storage.enqueued_items()
-    assert token[17:57].encode() not in message
-    task = queue.deserialize_task(message)
-    assert task.args[0] == AccessToken.objects.get().pk
-    assert len(task.args) == 2

@@ -14,16 +14,14 @@ from django.db import connection, transaction
 from django.forms.models import model_to_dict
 from django.test import Client
 from django.utils import timezone
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
-from tests.sample.models import Item
 from tokens import credentials
 from tokens.credentials import Credential
 from tokens.models import AccessToken, verified_tokens
 from tokens.writes import issue
+
+pytestmark = pytest.mark.both_engines
 
 UNAUTHORIZED = {"data": None, "message": "Unauthorized", "success": False}
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
@@ -76,35 +74,9 @@ def test_nothing_that_shows_a_token_shows_its_secret(user: User) -> None:
     assert parsed(text).secret not in shown
 
 
-def test_a_token_of_an_older_pepper_goes_on_and_new_ones_use_the_newest(
-    settings: Any, client: Client, user: User
-) -> None:
-    settings.TOKEN_PEPPERS = {"old": OLD}
-    old_row, old = issue(name="old", user=user)
-    settings.TOKEN_PEPPERS = {"new": NEW, "old": OLD}
-    new_row, new = issue(name="new", user=user)
-    assert (old_row.pepper_id, new_row.pepper_id) == ("old", "new")
-    assert is_accepted(client, old)
-    assert is_accepted(client, new)
-
-
-def test_a_token_whose_pepper_is_gone_is_refused(settings: Any, client: Client, user: User) -> None:
-    settings.TOKEN_PEPPERS = {"old": OLD}
-    text = issue(name="old", user=user)[1]
-    settings.TOKEN_PEPPERS = {"new": NEW}
-    assert not is_accepted(client, text)
-
-
-def test_a_token_does_not_verify_under_another_pepper_of_the_same_name(
-    settings: Any, client: Client, user: User
-) -> None:
-    settings.TOKEN_PEPPERS = {"1": OLD}
-    text = issue(name="old", user=user)[1]
-    settings.TOKEN_PEPPERS = {"1": NEW}
-    assert not is_accepted(client, text)
-
-
-@pytest.mark.parametrize("case", ["genuine", "unknown key", "wrong secret", "pepper gone", "inactive user"])
+@pytest.mark.parametrize(
+    "case", ["genuine", "unknown key", "wrong secret", "pepper gone", "other pepper", "inactive user"]
+)
 def test_every_outcome_costs_the_same_work(
     settings: Any,
     user: User,
@@ -120,6 +92,8 @@ def test_every_outcome_costs_the_same_work(
         credential = Credential(credential.key, "x" * 40)
     if case == "pepper gone":
         settings.TOKEN_PEPPERS = {"another": NEW}
+    if case == "other pepper":
+        settings.TOKEN_PEPPERS = {token.pepper_id: NEW}
     if case == "inactive user":
         User.objects.update(is_active=False)
     work: list[str] = []
@@ -141,30 +115,11 @@ def test_every_outcome_costs_the_same_work(
     assert work == ["digest", "comparison of 64 and 64"]
 
 
-def test_the_first_request_costs_one_query_for_authentication_and_the_next_none(
+def test_a_mistyped_token_is_refused_without_a_query(
     client: Client, token: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    Item.objects.create(identifier="item-1", name="First")
-    page = 1
-    with django_assert_num_queries(1 + page):
-        assert get(client, token).status_code == 200
-    with django_assert_num_queries(page):
-        assert get(client, token).status_code == 200
-
-
-@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
-@given(place=st.integers(min_value=0, max_value=62), character=st.sampled_from(credentials.ALPHABET))
-def test_a_mistyped_token_is_refused_without_a_query(
-    client: Client,
-    token: str,
-    django_assert_num_queries: DjangoAssertNumQueries,
-    place: int,
-    character: str,
-) -> None:
-    mistyped = token[:place] + character + token[place + 1 :]
-    if mistyped != token:
-        with django_assert_num_queries(0):
-            assert not is_accepted(client, mistyped)
+    with django_assert_num_queries(0):
+        assert not is_accepted(client, token[:20] + token[20].swapcase() + token[21:].replace("0", "1"))
 
 
 def test_a_good_token_is_answered_however_many_others_were_refused_from_its_address(

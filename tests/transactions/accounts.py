@@ -14,7 +14,7 @@ from relayers.models import Relayer
 from tests.api import Answer, Api
 from tests.chain.hardhat import Chain
 from tests.relayers import factories
-from tests.transactions.oracle import record
+from tests.transactions.hardhat import record
 from tokens.writes import issue
 
 # A part of a node's URL that must not appear anywhere.

@@ -12,7 +12,7 @@ from tests.transactions import accounts
 from tests.transactions.engines import Engine, end_lease, let_time_pass
 from tests.transactions.mempool import MempoolChain
 from transactions.models import Lane, TopUp, Transaction
-from transactions.topups import sweeping
+from transactions.top_ups import finding
 
 ETH = 10**18
 MINIMUM, TARGET, DAILY_LIMIT = ETH, 3 * ETH, 7 * ETH
@@ -51,7 +51,7 @@ class Funded:
         return sum(int(one["value"], 16) for one in sent)
 
     def sweep(self) -> None:
-        sweeping.sweep()
+        finding.sweep()
 
     def work(self, blocks: int = 1) -> None:
         """Have all lanes take a turn and look at the chain, once for each block."""

@@ -14,7 +14,10 @@ from chain.networks import Network, networks
 from chain.nodes.head import Head
 from chain.readings import ChainReading
 from tests.chain.answering_node import ANSWERS
+from transactions.lanes.prices.context import AccountState, TurnContext
+from transactions.lanes.prices.market import GasMarket, Sender, market_readings
 from transactions.lanes.prices.planning import Account
+from transactions.lanes.prices.simulation import row_readings
 from transactions.models import Attempt, Transaction
 
 GWEI = 10**9
@@ -35,7 +38,11 @@ def row(pk: int = 1, **changes: Any) -> Transaction:
 
 def account(**changes: Any) -> Account:
     values: dict[str, Any] = {"balance": 10**18, "in_flight_cost": 0, "room": 16, "has_unmined": False}
-    return Account(**{"address": ADDRESS, **values, **changes})
+    return Account(**values | changes)
+
+
+def sender_of(network: Network | None = None, policies: Mapping[str, Any] | None = None) -> Sender:
+    return Sender(network or networks()["mainnet"], policies or {}, ADDRESS)
 
 
 def attempt(max_fee: int = 20 * GWEI, tip: int = 2 * GWEI, *, seconds_ago: float = 0, **changes: Any) -> Attempt:
@@ -69,22 +76,47 @@ def history(base_fee: int = BASE_FEE, tip: int = TIP) -> FeeHistory:
     return FeeHistory(base_fee, True, 50, ((tip,) * len(REQUESTED_PERCENTILES),) * 3)
 
 
-def found(
-    base_fee: int = BASE_FEE, tip: int = TIP, gas: int | ChainFault | Mapping[int, Any] = 21_000, **changes: Any
-) -> dict[str, Any]:
-    """Return the values read of a market, and the gas of each row."""
-    each = gas if isinstance(gas, Mapping) else dict.fromkeys(range(20), gas)
-    estimates = {f"{pk}:gas": GasEstimate(value) if isinstance(value, int) else value for pk, value in each.items()}
-    return {"head": head(base_fee), "history": history(base_fee, tip), **estimates, **changes}
+def context(
+    sender: Sender | None = None,
+    gas: int | ChainFault | Mapping[int, Any] = 21_000,
+    charges: Mapping[str, Any] | None = None,
+    noop_gas: int | ChainFault | None = None,
+    budget: Any = None,
+    **changes: Any,
+) -> TurnContext:
+    """Return the context of a turn: the market with changes, and the same gas and charges for each row."""
+    given = gas if isinstance(gas, Mapping) else dict.fromkeys(range(20), gas)
+    estimates = {pk: GasEstimate(each) if isinstance(each, int) else each for pk, each in given.items()}
+    state = {name: changes.pop(name) for name in ("balance", "count", "block") if name in changes}
+    return TurnContext(
+        sender or sender_of(),
+        market(sender, **changes),
+        AccountState(**{"balance": 10**18, "count": 0, **state}),
+        NOW,
+        {pk: {"gas": each, **(charges or {})} for pk, each in estimates.items()},
+        GasEstimate(noop_gas) if isinstance(noop_gas, int) else noop_gas,
+        budget=budget,
+    )
 
 
-def read_all(readings: Mapping[str, ChainReading], **changes: Any) -> dict[str, Any]:
-    """Return the values of readings whose calls a node answers as ANSWERS has it, with changes by method."""
+def market(sender: Sender | None = None, base_fee: int = BASE_FEE, tip: int = TIP, **changes: Any) -> GasMarket:
+    """Return the market with the same priority fee at all percentiles, or with other values read."""
+    newest, limit = changes.pop("head", head(base_fee)), changes.pop("tip_limit", None)
+    return GasMarket(sender or sender_of(), newest, {"history": history(base_fee, tip), **changes}, limit)
+
+
+def read_all(sender: Sender, row: Transaction, head: Head, **changes: Any) -> TurnContext:
+    """Return the context of a turn whose calls a node answers as ANSWERS has it, with changes by method."""
     answers = {method: answer["result"] for method, answer in ANSWERS.items()} | changes
-    values: dict[str, Any] = {"head": head(100)}
-    for name, reading in readings.items():
-        try:
-            values[name] = reading.read([answers[call.method] for call in reading.calls])
-        except ChainFault as fault:
-            values[name] = fault
-    return values
+
+    def read(readings: Mapping[str, ChainReading]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name, reading in readings.items():
+            try:
+                values[name] = reading.read([answers[call.method] for call in reading.calls])
+            except ChainFault as fault:
+                values[name] = fault
+        return values
+
+    found = GasMarket(sender, head, read(market_readings(sender)))
+    return TurnContext(sender, found, AccountState(10**18, 0), NOW, {row.pk: read(row_readings(sender, row))})

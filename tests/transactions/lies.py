@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from eth_utils.crypto import keccak
 
-from chain.transactions import decode
 from tests.chain import faults
 from tests.transactions.lying_node import SEND, Answer, Call, Lie, Request, honest
 
@@ -157,18 +155,6 @@ def refuse(message: str, code: int = -32000) -> Lie:
     return per_call(refuse)
 
 
-def translate(words: Mapping[str, str], code: int = -32603) -> Lie:
-    """Answer errors in the words of another client: the first whose key is in the real message. The data is lost."""
-
-    def translate(request: Request, call: Call) -> Answer:
-        answer = request.pass_on(call)
-        message = answer.get("error", {}).get("message", "").lower()
-        found = next((text for key, text in words.items() if key in message), message)
-        return failing(call, code, found) if message else answer
-
-    return per_call(translate)
-
-
 def report_chain(chain_id: int) -> Lie:
     """Be a node of another chain, which takes the signatures for those of other senders."""
 
@@ -180,23 +166,17 @@ def report_chain(chain_id: int) -> Lie:
     return per_call(report_chain)
 
 
-def forget(request: Request) -> None:
+@per_call
+def forget(request: Request, call: Call) -> Answer:
     """Answer a transaction with its hash, and do not pass it on."""
-
-    def forgetting(request: Request, call: Call) -> Answer:
-        return returning(call, transaction_hash(call)) if call["method"] == SEND else request.pass_on(call)
-
-    per_call(forgetting)(request)
+    return returning(call, transaction_hash(call)) if call["method"] == SEND else request.pass_on(call)
 
 
-def change_hash(request: Request) -> None:
+@per_call
+def change_hash(request: Request, call: Call) -> Answer:
     """Accept a transaction, and answer with another hash."""
-
-    def changing(request: Request, call: Call) -> Answer:
-        answer = request.pass_on(call)
-        return returning(call, "0x" + "ee" * 32) if call["method"] == SEND and "result" in answer else answer
-
-    per_call(changing)(request)
+    answer = request.pass_on(call)
+    return returning(call, "0x" + "ee" * 32) if call["method"] == SEND and "result" in answer else answer
 
 
 def change_receipts(**fields: Any) -> Lie:
@@ -232,23 +212,6 @@ def hide_behind(hidden: str, invented: Mapping[str, Any]) -> Lie:
     return per_call(hide_behind)
 
 
-def refuse_future_nonces(seconds: float) -> Lie:
-    """Hold a transaction whose predecessor is missing for a while, then refuse it, as Arbitrum's sequencer does."""
-
-    def refuse_future_nonces(request: Request, call: Call) -> Answer:
-        if call["method"] != SEND:
-            return request.pass_on(call)
-        sender, nonce = sender_and_nonce(call)
-        count = _call("eth_getTransactionCount", sender, "pending")
-        deadline = time.monotonic() + seconds
-        while (expected := int(request.pass_on(count)["result"], 16)) < nonce:
-            if time.monotonic() >= deadline or request.handler.server.closing.wait(0.02):
-                return failing(call, -32000, f"nonce too high: address {sender}, tx: {nonce} state: {expected}")
-        return request.pass_on(call)
-
-    return per_call(refuse_future_nonces)
-
-
 def lag(blocks: int) -> Lie:
     """Answer from a state that is some blocks old: counts, balances, receipts, transactions and blocks."""
 
@@ -272,17 +235,19 @@ def lag(blocks: int) -> Lie:
 
 
 def raise_head(blocks: int) -> Lie:
-    """Report a head that is so many blocks too high."""
+    """Report a head that is so many blocks too high, as a number and as the latest block."""
 
-    def raise_head(request: Request, call: Call) -> Answer:
+    def tell(request: Request, call: Call) -> Answer:
         answer = request.pass_on(call)
-        if call["method"] == "eth_blockNumber":
-            answer["result"] = hex(int(answer["result"], 16) + blocks)
-        elif call["method"] == "eth_getBlockByNumber" and call["params"][0] == "latest":
-            answer["result"]["number"] = hex(int(answer["result"]["number"], 16) + blocks)
+        found = answer.get("result")
+        if call["method"] == "eth_blockNumber" and found:
+            return returning(call, hex(int(found, 16) + blocks))
+        if call["method"] == "eth_getBlockByNumber" and call["params"][0] in {"latest", "finalized"} and found:
+            return returning(call, found | {"number": hex(int(found["number"], 16) + blocks)})
         return answer
 
-    return per_call(raise_head)
+    tell.__name__ = f"raise_head_{blocks}"
+    return per_call(tell)
 
 
 def raise_tips(tip: int) -> Lie:
@@ -290,8 +255,8 @@ def raise_tips(tip: int) -> Lie:
 
     def raise_tips(request: Request, call: Call) -> Answer:
         answer = request.pass_on(call)
-        if call["method"] == "eth_feeHistory":
-            rows = answer["result"]["reward"]
+        if call["method"] == "eth_feeHistory" and answer.get("result"):
+            rows = answer["result"].get("reward") or ()
             answer["result"]["reward"] = [[hex(tip)] * len(row) for row in rows]
         return answer
 
@@ -309,11 +274,6 @@ def _call(method: str, *params: Any) -> Call:
 
 def transaction_hash(call: Call) -> str:
     return f"0x{keccak(bytes.fromhex(call['params'][0][2:])).hex()}"
-
-
-def sender_and_nonce(call: Call) -> tuple[str, int]:
-    transaction = decode(call["params"][0])
-    return str(transaction.sender), transaction.nonce
 
 
 # None lasts, so that what is done again succeeds in the end; none makes a transaction that was accepted look refused.

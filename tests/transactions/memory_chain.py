@@ -10,12 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import rlp
-from eth_account import Account
 from eth_utils.crypto import keccak
 
 from relayer_service.net.node_http import CannotConnect
 from relayer_service.net.outgoing import Answer
+from tests.chain.entries import entry
 
 URL = "http://127.0.0.1:9/memory"
 CHAIN_ID, GWEI, GAS = 31337, 10**9, 21_000
@@ -24,6 +23,7 @@ BASE_FEE, TIP = GWEI, GWEI
 REVERTING = 5
 # A node replaces a transaction by one that pays a tenth more.
 BUMP = (11, 10)
+PRICES = ("gasPrice", "maxFeePerGas", "maxPriorityFeePerGas")
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,18 @@ class Signed:
     """A signed transaction, as the node reads it."""
 
     raw: bytes = field(repr=False)
+    # As a block has it.
+    entry: dict[str, Any] = field(repr=False, compare=False)
     hash: str
     sender: str
     nonce: int
     to: str
     value: int
     data: bytes
-    gas: int
-    prices: dict[str, int] = field(hash=False)
-    signature: dict[str, int] = field(hash=False)
 
     @property
     def price(self) -> int:
-        return min(self.prices.values())
+        return min(int(self.entry[name], 16) for name in PRICES if name in self.entry)
 
     @property
     def succeeds(self) -> bool:
@@ -51,25 +50,9 @@ class Signed:
 
     @classmethod
     def read(cls, raw: bytes) -> Signed:
-        if raw[0] == 2:
-            _, nonce, tip, fee, gas, to, value, data, _, *signature = rlp.decode(raw[1:])
-            prices = {"maxPriorityFeePerGas": tip, "maxFeePerGas": fee}
-        else:
-            nonce, price, gas, to, value, data, *signature = rlp.decode(raw)
-            prices = {"gasPrice": price}
-        number = int.from_bytes
-        return cls(
-            raw,
-            f"0x{keccak(raw).hex()}",
-            Account.recover_transaction(raw).lower(),
-            number(nonce),
-            f"0x{to.hex()}",
-            number(value),
-            data,
-            number(gas),
-            {name: number(each) for name, each in prices.items()},
-            dict(zip(("v", "r", "s"), map(number, signature), strict=True)),
-        )
+        found = entry(raw) | {"chainId": hex(CHAIN_ID)}
+        nonce, value, data = int(found["nonce"], 16), int(found["value"], 16), bytes.fromhex(found["input"][2:])
+        return cls(raw, found, found["hash"], found["from"], nonce, found["to"], value, data)
 
 
 @dataclass
@@ -206,19 +189,8 @@ class MemoryChain:
         }
 
     def _entry(self, signed: Signed, block: Block) -> dict[str, Any]:
-        is_legacy = "gasPrice" in signed.prices
-        numbers = {
-            "nonce": signed.nonce,
-            "value": signed.value,
-            "gas": signed.gas,
-            "chainId": CHAIN_ID,
-            **signed.prices,
-        }
-        numbers |= {**signed.signature, "type": 0 if is_legacy else 2, "blockNumber": block.number}
-        numbers |= {} if is_legacy else {"yParity": signed.signature["v"], "gasPrice": BASE_FEE + TIP}
-        texts = {"from": signed.sender, "to": signed.to, "input": f"0x{signed.data.hex()}", "hash": signed.hash}
-        more = {"blockHash": block.hash, "accessList": []}
-        return {**texts, **more, **{name: hex(value) for name, value in numbers.items()}}
+        paid = {} if signed.entry["type"] == "0x0" else {"gasPrice": hex(BASE_FEE + TIP)}
+        return {**signed.entry, **paid, "blockHash": block.hash, "blockNumber": hex(block.number)}
 
     def _find(self, found: str) -> dict[str, Any] | None:
         for block in self.blocks:
@@ -228,18 +200,16 @@ class MemoryChain:
         return None
 
     def _receipt(self, found: str) -> dict[str, Any] | None:
-        entry = None if self.hides_receipts else self._find(found)
-        if entry is None:
+        mined = None if self.hides_receipts else self._find(found)
+        if mined is None:
             return None
-        succeeds = next(each for each in self.mined if each.hash == found).succeeds
-        names = ("blockNumber", "blockHash")
-        price = hex(BASE_FEE + TIP)
         return {
             "transactionHash": found,
-            "status": hex(succeeds),
+            "status": hex(next(each for each in self.mined if each.hash == found).succeeds),
             "gasUsed": hex(GAS),
-            "effectiveGasPrice": price,
-            **{name: entry[name] for name in names},
+            "effectiveGasPrice": hex(BASE_FEE + TIP),
+            "blockNumber": mined["blockNumber"],
+            "blockHash": mined["blockHash"],
         }
 
 

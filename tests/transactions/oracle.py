@@ -22,19 +22,14 @@ from django.db import models
 from notifications.models import Delivery
 from tests.chain.hardhat import Chain, encode_call
 from tests.concurrency import PATIENCE_SECONDS
+from tests.transactions.hardhat import record
 from transactions.events import BY_STATUS, TRANSACTION_REPLACED
 from transactions.models import FINAL, OPEN, Attempt, Lane, Status, StatusChange, Transaction
 from transactions.repair import invariants
 from transactions.repair.limit_checks import limit_violations
 
-RECORD = "record(bytes32)"
 COUNTS = "counts(bytes32)"
 REQUEST = Transaction.Kind.REQUEST
-
-
-def record(ledger_id: bytes) -> bytes:
-    """Return the data of a call that records this id."""
-    return encode_call(RECORD, ledger_id)
 
 
 def batch(chain: Chain, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]:

@@ -40,8 +40,7 @@ def aws_kms(patch: pytest.MonkeyPatch) -> Iterator[Config]:
         "NO_PROXY": "127.0.0.1",
     }.items():
         patch.setenv(name, value)
-    patch.setattr("moto.kms.utils.ECDSAPrivateKey.sign", test_aws_kms.sign_digest_as_kms_does)
-    with contextmanager(test_aws_kms.run_moto)() as url:
+    with test_aws_kms.run_moto() as url:
         patch.setenv("AWS_ENDPOINT_URL_KMS", url)
         client = test_aws_kms.boto3.session.Session().client("kms", region_name=test_aws_kms.REGION)
         yield {"key_id": test_aws_kms.new_key(client), "region": test_aws_kms.REGION}
@@ -50,10 +49,10 @@ def aws_kms(patch: pytest.MonkeyPatch) -> Iterator[Config]:
 @contextmanager
 def google_kms(patch: pytest.MonkeyPatch) -> Iterator[Config]:
     from tests.signers.backends import test_google_kms
-    from tests.signers.backends.google_server import GoogleServer, running
+    from tests.signers.backends.google_server import GoogleServer
 
     patch.setenv("NO_PROXY", "127.0.0.1")
-    with running(GoogleServer(test_google_kms.KEY, test_google_kms.SERVICE_ACCOUNT_KEY.public_key())) as server:
+    with GoogleServer(test_google_kms.KEY, test_google_kms.SERVICE_ACCOUNT_KEY.public_key()) as server:
         patch.setenv("GOOGLE_KMS_ENDPOINT", server.url)
         yield test_google_kms.config()
 

@@ -9,10 +9,10 @@ from relayer_service.database.clock import database_now
 from tests.relayers.factories import relayer
 from tests.transactions import factories
 from transactions.models import Lane
+from transactions.settlement.judging import Watched
 from transactions.settlement.nonces import accounts
 from transactions.settlement.nonces.database_identity import database_identity
 from transactions.settlement.reading import Block, ChainView, Counts
-from transactions.settlement.settling import Watched
 
 pytestmark = pytest.mark.django_db
 

@@ -38,29 +38,23 @@ def possible(row: Transaction) -> set[str]:
     return {action for action in EVERY if not possible_actions.refusal(row, action)}
 
 
-def test_which_actions_are_possible_depends_on_the_row(lane: Lane) -> None:
+def test_which_actions_are_possible_depends_on_row_lane_and_relayer(lane: Lane) -> None:
     assert possible(factories.transaction(lane)) == {"cancel", "replace", "speed_up"}
+    # A no-op without a request is only sped up and broadcast.
+    assert possible(in_flight(lane, nonce=5, kind="gap")) == {"speed_up", "resend"}
+    assert possible(in_flight(lane, nonce=6, kind="external")) == set()
     row = in_flight(lane)
     assert possible(row) == {*EVERY}
     for action, left in (("cancel", set()), ("expire", {"cancel"}), ("replace", {*EVERY})):
         row.requested_action = action
         assert possible(row) == left
-    row.requested_action, row.status = "", Status.MINED
-    assert possible(row) == set()
-
-
-def test_which_actions_are_possible_depends_on_the_relayer(lane: Lane) -> None:
-    row = in_flight(lane)
-    row.lane.holds = HELD
+    row.requested_action, row.lane.holds = "", HELD
     assert possible(row) == {"cancel", "speed_up", "resend"}
     assert row.relayer is not None
     row.lane.holds, row.relayer.paused = {}, True
     assert possible(row) == {"cancel", "resend"}
-
-
-def test_a_no_op_without_a_request_is_only_sped_up_and_broadcast(lane: Lane) -> None:
-    assert possible(in_flight(lane, kind="gap")) == {"speed_up", "resend"}
-    assert possible(in_flight(lane, nonce=6, kind="external")) == set()
+    row.status, row.relayer.paused = Status.MINED, False
+    assert possible(row) == set()
 
 
 def test_the_maximum_cost_is_that_of_the_ceiling(lane: Lane) -> None:
@@ -75,15 +69,12 @@ def test_the_maximum_cost_is_that_of_the_ceiling(lane: Lane) -> None:
     }
 
 
-def test_bytes_are_broadcast_again_in_the_next_turn(lane: Lane) -> None:
+def test_signed_bytes_are_broadcast_again_in_the_next_turn(lane: Lane) -> None:
     row = in_flight(lane)
     Attempt.objects.update(last_broadcast_at=factories.SIGNED_AT, first_broadcast_at=factories.SIGNED_AT)
     actions.resend(row.pk, by="ops")
     attempt = Attempt.objects.get()
     assert (attempt.last_broadcast_at, attempt.first_broadcast_at) == (None, factories.SIGNED_AT)
     assert [entry.reason for entry in AuditEntry.objects.for_row(row)] == ["Broadcast requested by ops."]
-
-
-def test_what_has_no_bytes_is_not_broadcast_again(lane: Lane) -> None:
     with pytest.raises(actions.Refused, match="It is not signed yet"):
         actions.resend(factories.transaction(lane).pk, by="ops")

@@ -10,8 +10,8 @@ import pytest
 from tests.chain.answering_node import ChangeNetwork
 from tests.transactions import accounts
 from tests.transactions.engines import Killed, at_step, kill
+from tests.transactions.hardhat import record
 from tests.transactions.lab import Lab, attempts
-from tests.transactions.oracle import record
 from transactions.models import Attempt, Transaction
 from transactions.requests import actions
 
@@ -46,33 +46,54 @@ def mine_older(lab: Lab, row: Transaction) -> None:
     lab.chain.block()
 
 
-def test_a_cancellation_wins_the_race(lab: Lab) -> None:
-    row = lab.send("a")
-    lab.turn()
-    actions.cancel(row.pk, by="tests")
-    lab.turn()
-
-    assert purposes(row) == [Purpose.SEND, Purpose.CANCEL]
-    assert lab.chain.waiting() == [attempts(row)[1].hash]
-    lab.finish()
-
-    assert end(row) == ("canceled", "Its cancellation was requested.", Purpose.CANCEL)
-
-
-@pytest.mark.parametrize("is_signed", [False, True])
-def test_a_cancellation_loses_the_race(lab: Lab, is_signed: bool) -> None:
-    row = lab.send("a")
-    lab.turn()
-    if is_signed:
+def carry_out(lab: Lab, row: Transaction, action: str) -> None:
+    if action == "cancel":
         actions.cancel(row.pk, by="tests")
-        lab.turn()
-        mine_older(lab, row)
+    elif action == "replace":
+        replace(lab, row, "b")
     else:
+        actions.speed_up(row.pk, {}, by="tests")
+
+
+REPLACED_LATE = "The replacement came too late: the transaction before it was mined."
+
+
+@pytest.mark.parametrize(
+    ("action", "mined", "expected", "payload"),
+    [
+        ("cancel", "newest", ("canceled", "Its cancellation was requested.", Purpose.CANCEL), "a"),
+        ("cancel", "older", ("confirmed", "The cancellation came too late.", Purpose.SEND), "a"),
+        ("cancel", "before", ("confirmed", "The cancellation came too late.", Purpose.SEND), "a"),
+        ("replace", "newest", ("confirmed", "", Purpose.REPLACE), "b"),
+        ("replace", "older", ("confirmed", REPLACED_LATE, Purpose.SEND), "a"),
+        ("replace", "before", ("confirmed", REPLACED_LATE, Purpose.SEND), "a"),
+        ("speed_up", "newest", ("confirmed", "", Purpose.BUMP), "a"),
+        ("speed_up", "older", ("confirmed", "", Purpose.SEND), "a"),
+    ],
+)
+def test_what_is_mined_decides_each_race(
+    lab: Lab, action: str, mined: str, expected: tuple[str, str, str], payload: str
+) -> None:
+    """The payload that is reported is the one that was mined, and the reason says so."""
+    row = lab.send("a", speed="safeLow")
+    lab.turn()
+    if mined == "before":
         lab.chain.block()
-        actions.cancel(row.pk, by="tests")
+        carry_out(lab, row, action)
+    else:
+        carry_out(lab, row, action)
+        lab.turn()
+        newest = {"cancel": ("cancel", 1), "replace": ("replace", 2), "speed_up": ("bump", 1)}[action]
+        assert [(each.purpose, each.payload_version) for each in attempts(row)] == [("send", 1), newest]
+        assert lab.chain.waiting() == [attempts(row)[1].hash]
+        if mined == "older":
+            mine_older(lab, row)
     lab.finish()
 
-    assert end(row) == ("confirmed", "The cancellation came too late.", Purpose.SEND)
+    assert end(row) == expected
+    assert bytes(refreshed(row).data) == record(accounts.ledger_id(payload))
+    if action == "speed_up":
+        assert refreshed(row).speed == "average"
 
 
 def test_a_canceled_transaction_that_reverts_first_has_failed(lab: Lab) -> None:
@@ -88,56 +109,6 @@ def test_a_canceled_transaction_that_reverts_first_has_failed(lab: Lab) -> None:
 
     reason = "The transaction was executed and reverted. The cancellation came too late."
     assert end(row) == ("failed", reason, Purpose.SEND)
-
-
-def test_a_replacement_wins_the_race(lab: Lab) -> None:
-    row = lab.send("a")
-    lab.turn()
-    replace(lab, row, "b")
-    lab.turn()
-
-    assert [(each.purpose, each.payload_version) for each in attempts(row)] == [("send", 1), ("replace", 2)]
-    assert lab.chain.waiting() == [attempts(row)[1].hash]
-    lab.finish()
-
-    found = refreshed(row)
-    assert end(row) == ("confirmed", "", Purpose.REPLACE)
-    assert bytes(found.data) == record(accounts.ledger_id("b"))
-
-
-@pytest.mark.parametrize("is_signed", [False, True])
-def test_a_replacement_loses_the_race(lab: Lab, is_signed: bool) -> None:
-    """The payload that is reported is the one that was mined, and the reason says so."""
-    row = lab.send("a")
-    lab.turn()
-    if is_signed:
-        replace(lab, row, "b")
-        lab.turn()
-        mine_older(lab, row)
-    else:
-        lab.chain.block()
-        replace(lab, row, "b")
-    lab.finish()
-
-    late = "The replacement came too late: the transaction before it was mined."
-    assert end(row) == ("confirmed", late, Purpose.SEND)
-    assert bytes(refreshed(row).data) == record(accounts.ledger_id("a"))
-
-
-@pytest.mark.parametrize("is_older", [False, True])
-def test_a_higher_price_changes_only_which_attempt_is_mined(lab: Lab, is_older: bool) -> None:
-    row = lab.send("a", speed="safeLow")
-    lab.turn()
-    actions.speed_up(row.pk, {}, by="tests")
-    lab.turn()
-
-    assert (refreshed(row).speed, refreshed(row).requested_action) == ("average", "")
-    assert purposes(row) == [Purpose.SEND, Purpose.BUMP]
-    if is_older:
-        mine_older(lab, row)
-    lab.finish()
-
-    assert end(row) == ("confirmed", "", Purpose.SEND if is_older else Purpose.BUMP)
 
 
 def test_explicit_prices_are_signed_exactly(lab: Lab) -> None:
@@ -185,27 +156,18 @@ def test_what_is_behind_a_replacement_goes_on(lab: Lab) -> None:
     assert lab.statuses() == [(0, "canceled"), (1, "confirmed"), (2, "confirmed")]
 
 
-def test_the_newest_payload_is_sent_after_the_nonce_was_used_elsewhere(lab: Lab) -> None:
+@pytest.mark.parametrize("is_signed", [False, True])
+def test_the_newest_payload_is_sent_after_the_nonce_was_used_elsewhere(lab: Lab, is_signed: bool) -> None:
     row = lab.send("a")
     lab.turn()
-    replace(lab, row, "b")
-    lab.turn()
+    if is_signed:
+        replace(lab, row, "b")
+        lab.turn()
     lab.chain.drop()
     lab.oracle.outside.add(lab.chain.spend_nonce(lab.sender.key, lab.sender.address))
     lab.chain.block()
-    lab.finish()
-
-    found = refreshed(row)
-    assert (found.nonce, found.status, bytes(found.data)) == (1, "confirmed", record(accounts.ledger_id("b")))
-
-
-def test_a_replacement_that_is_not_signed_is_sent_after_the_nonce_was_used_elsewhere(lab: Lab) -> None:
-    row = lab.send("a")
-    lab.turn()
-    lab.chain.drop()
-    lab.oracle.outside.add(lab.chain.spend_nonce(lab.sender.key, lab.sender.address))
-    lab.chain.block()
-    replace(lab, row, "b")
+    if not is_signed:
+        replace(lab, row, "b")
     lab.finish()
 
     found = refreshed(row)
@@ -234,12 +196,7 @@ def test_rival_payloads_are_final_at_finality_only(lab: Lab, change_network: Cha
 def test_a_request_survives_a_kill_and_is_carried_out_once(lab: Lab, action: str, step: str) -> None:
     row = lab.send("a")
     lab.turn()
-    if action == "cancel":
-        actions.cancel(row.pk, by="tests")
-    elif action == "replace":
-        replace(lab, row, "b")
-    else:
-        actions.speed_up(row.pk, {}, by="tests")
+    carry_out(lab, row, action)
     lab.turn_killed_at(step)
     lab.turn()
     lab.turn()

@@ -14,7 +14,7 @@ from tests.relayers import factories
 from tests.relayers.factories import KEY
 from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.settled import broadcast, lane, look, request, sent, short_depths, statuses
-from transactions.models import Hold, Lane, Transaction
+from transactions.models import Lane, Transaction
 from transactions.settlement.nonces import adoption, holds
 
 __all__ = ["short_depths"]
@@ -41,28 +41,25 @@ def test_a_nonce_used_elsewhere_becomes_an_external_row(local_chain: LocalChain)
     relayer.notification = factories.notification()
     relayer.save()
     used = local_chain.send_from(KEY, 0, value=5)
+    local_chain.send_from(KEY, 1, value=6)
     local_chain.mine()
     look(account)
     look(account)
     assert (externals(account), account.next_nonce, list(account.holds)) == ([], 0, ["external"])
-    mine_until_final(local_chain, account)
-    assert externals(account) == [(0, "confirmed", RECEIVER, 5, b"", True)]
-    assert (account.next_nonce, account.holds) == (1, {})
-    attempt = Transaction.objects.get(kind="external").mined_attempt
+    local_chain.mine(4)
+    # Both in one look.
+    look(account)
+    look(account)
+    assert externals(account) == [(nonce, "confirmed", RECEIVER, 5 + nonce, b"", True) for nonce in range(2)]
+    look(account)
+    assert (account.next_nonce, account.holds) == (2, {})
+    attempt = Transaction.objects.get(kind="external", nonce=0).mined_attempt
     assert attempt is not None
     assert (attempt.hash, attempt.purpose, bytes(attempt.raw)) == (used, "external", b"")
+    # Ordinary use by others makes no request wait.
+    assert adoption.unclaimed_matches([request(account, value_text="5")]) == {}
     events = [delivery.event for delivery in Delivery.objects.order_by("pk")]
-    assert events == ["relayer.held", "relayer.nonce_used", "relayer.released"]
-
-
-def test_several_nonces_are_identified_in_one_look(local_chain: LocalChain) -> None:
-    account = lane(local_chain)
-    for nonce in range(3):
-        local_chain.send_from(KEY, nonce, value=nonce)
-        local_chain.mine(7)
-    look(account)
-    look(account)
-    assert [(row[0], row[3]) for row in externals(account)] == [(0, 0), (1, 1), (2, 2)]
+    assert events == ["relayer.held", *2 * ["relayer.nonce_used"], "relayer.released"]
 
 
 def test_a_row_whose_nonce_was_used_by_another_is_queued_again(local_chain: LocalChain) -> None:
@@ -81,33 +78,23 @@ def test_a_row_whose_nonce_was_used_by_another_is_queued_again(local_chain: Loca
     assert (account.next_nonce, account.holds) == (1, {})
 
 
-def test_the_row_that_has_the_nonce_adopts_its_own_payload(local_chain: LocalChain) -> None:
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_the_row_that_has_the_nonce_adopts_its_own_payload(local_chain: LocalChain, is_replaced: bool) -> None:
+    """A bump whose commit was lost, before the row was replaced: the replacement must not be sent as well."""
     account = lane(local_chain)
     older = request(account)
     row = sent(account, 0)
-    # A bump whose commit was lost.
+    before = row.value_text
+    if is_replaced:
+        Transaction.objects.filter(pk=row.pk).update(value_text="77", payload_version=2)
     used = local_chain.send_from(KEY, 0, maxFeePerGas=20 * 10**9)
     local_chain.mine()
     mine_until_final(local_chain, account)
     assert statuses(row, older) == ["confirmed", "pending"]
     assert row.mined_attempt is not None
     assert (row.mined_attempt.hash, row.mined_attempt.number) == (used, 2)
-    assert externals(account) == []
-
-
-def test_the_row_that_has_the_nonce_adopts_a_payload_that_it_was_replaced_from(local_chain: LocalChain) -> None:
-    """A bump whose commit was lost, before the row was replaced: the replacement must not be sent as well."""
-    account = lane(local_chain)
-    row = sent(account, 0)
-    before = row.value_text
-    Transaction.objects.update(value_text="77", payload_version=2)
-    used = local_chain.send_from(KEY, 0, maxFeePerGas=20 * 10**9)
-    local_chain.mine()
-    mine_until_final(local_chain, account)
-    assert statuses(row) == ["confirmed"]
-    assert row.mined_attempt is not None
-    assert (row.mined_attempt.hash, row.value_text, row.payload_version) == (used, before, 1)
-    assert row.status_reason == "The replacement came too late: the transaction before it was mined."
+    late = "The replacement came too late: the transaction before it was mined." if is_replaced else ""
+    assert (row.value_text, row.payload_version, row.status_reason) == (before, 1, late)
     assert externals(account) == []
 
 
@@ -161,34 +148,27 @@ def test_a_gap_row_gives_up_a_nonce_that_somebody_else_used(local_chain: LocalCh
     assert (gap.nonce, waiting.nonce) == (None, 0)
 
 
-def test_a_missing_receipt_alone_queues_nothing_again(
-    local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_row_is_not_queued_again_before_the_user_of_its_nonce_is_found(
+    local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch, is_own: bool
 ) -> None:
     account = lane(local_chain)
     row = sent(account, 0)
-    broadcast(local_chain, row)
+    if is_own:
+        broadcast(local_chain, row)
+        monkeypatch.setattr("transactions.settlement.reading.read_receipt", lambda expected, answer: None)
+    else:
+        local_chain.send_from(KEY, 0, value=5)
+        monkeypatch.setattr("transactions.settlement.searching._find", lambda *_: None)
     local_chain.mine()
-    monkeypatch.setattr("transactions.settlement.reading.read_receipt", lambda expected, answer: None)
     mine_until_final(local_chain, account)
     assert (statuses(row), account.final_nonce) == (["submitted"], 1)
-    monkeypatch.undo()
-
-
-def test_a_row_says_when_the_user_of_its_nonce_is_not_found(
-    local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    account = lane(local_chain)
-    row = sent(account, 0)
-    local_chain.send_from(KEY, 0, value=5)
-    local_chain.mine()
-    monkeypatch.setattr("transactions.settlement.searching._find", lambda *_: None)
-    mine_until_final(local_chain, account)
-    assert statuses(row) == ["submitted"]
-    assert row.status_reason == (
-        "Its nonce 0 was used in a final block, by none of its attempts; "
-        "the transaction that used it was not found yet."
-    )
-    assert row.reason_code == "nonce_used"
+    if not is_own:
+        assert row.status_reason == (
+            "Its nonce 0 was used in a final block, by none of its attempts; "
+            "the transaction that used it was not found yet."
+        )
+        assert row.reason_code == "nonce_used"
 
 
 def lost(chain: LocalChain) -> tuple[Lane, Transaction]:
@@ -202,7 +182,7 @@ def lost(chain: LocalChain) -> tuple[Lane, Transaction]:
     return account, Transaction.objects.get(kind="external")
 
 
-def test_a_repeated_request_waits_for_staff_after_lost_commits(local_chain: LocalChain) -> None:
+def test_a_repeated_request_waits_for_staff_however_long_they_take(local_chain: LocalChain) -> None:
     account, external = lost(local_chain)
     assert external.mined_attempt is not None
     row, other = request(account), request(account, value_text="2")
@@ -211,11 +191,6 @@ def test_a_repeated_request_waits_for_staff_after_lost_commits(local_chain: Loca
         f"{external.mined_attempt.hash}. Staff must decide whether it is this request, on its page in the admin "
         "or with manage.py resolve_claims."
     }
-
-
-def test_a_repeated_request_waits_however_long_staff_take(local_chain: LocalChain) -> None:
-    account, external = lost(local_chain)
-    row = request(account)
     days_ago = database_now() - timedelta(days=2)
     Transaction.objects.filter(pk=row.pk).update(created_at=days_ago)
     Transaction.objects.filter(pk=external.pk).update(unclaimed_until=days_ago + timedelta(seconds=1))
@@ -224,28 +199,14 @@ def test_a_repeated_request_waits_however_long_staff_take(local_chain: LocalChai
     assert list(adoption.find_claims([row, later])) == [row.pk]
 
 
-def test_staff_let_a_request_go(local_chain: LocalChain) -> None:
-    account, _ = lost(local_chain)
-    row = request(account)
-    assert adoption.release_claim(row) is True
-    row.refresh_from_db()
-    assert (adoption.unclaimed_matches([row]), row.status) == ({}, "pending")
-
-
-def test_staff_link_a_request_to_what_was_executed(local_chain: LocalChain) -> None:
+def test_staff_let_a_request_go_or_link_it_to_what_was_executed(local_chain: LocalChain) -> None:
     account, external = lost(local_chain)
-    row, attempt = request(account), external.mined_attempt
+    free, row, attempt = request(account), request(account), external.mined_attempt
+    assert adoption.release_claim(free) is True
+    free.refresh_from_db()
+    assert (adoption.unclaimed_matches([free]), free.status) == ({}, "pending")
     assert adoption.link(row, external) is True
     row.refresh_from_db()
     assert (row.status, row.nonce, row.mined_attempt, row.block_number) == ("confirmed", 0, attempt, 1)
     assert externals(account) == []
-    assert adoption.unclaimed_matches([request(account)]) == {}
-
-
-def test_ordinary_use_by_others_makes_no_request_wait(local_chain: LocalChain) -> None:
-    account = lane(local_chain)
-    local_chain.send_from(KEY, 0)
-    local_chain.mine()
-    mine_until_final(local_chain, account)
-    assert (len(externals(account)), Hold.LOST_COMMITS in account.holds) == (1, False)
     assert adoption.unclaimed_matches([request(account)]) == {}

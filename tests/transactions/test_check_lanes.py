@@ -112,59 +112,64 @@ def check(*arguments: str) -> tuple[list[str], int]:
     return output.getvalue().splitlines(), 0
 
 
-def violated(next_nonce: int, *texts: str, first: int = 0) -> tuple[list[str], int]:
-    head = f"{LANE}, nonces {first} to {next_nonce - 1}: VIOLATED"
+def violated(next_nonce: int, *texts: str) -> tuple[list[str], int]:
+    head = f"{LANE}, nonces 0 to {next_nonce - 1}: VIOLATED"
     return [head, *(f"  {text}" for text in texts), f"1 checked, {len(texts)} violations, 0 could not be read."], 1
 
 
+def flying(lane: Lane, **changes: Any) -> Transaction:
+    """Create a transaction with nonce 0 that is not mined."""
+    Lane.objects.filter(pk=lane.pk).update(next_nonce=1)
+    return factories.transaction(lane, **{"identifier": "tx-0", "nonce": 0, "status": Status.SENT} | changes)
+
+
 def test_a_lane_that_agrees_with_the_chain_is_ok(lane: Lane, node: Node) -> None:
+    Lane.objects.update(first_nonce=None, next_nonce=None)
+    assert check() == ([f"{LANE}, no nonce yet: ok", "1 checked, 0 violations, 0 could not be read."], 0)
+    Lane.objects.update(first_nonce=0, next_nonce=0)
     confirm(lane, node, 3)
     assert check() == ([f"{LANE}, nonces 0 to 2: ok", "1 checked, 0 violations, 0 could not be read."], 0)
 
 
-def test_a_lane_without_nonces_is_not_compared(node: Node) -> None:
-    factories.lane(Relayer.objects.get(), first_nonce=None, next_nonce=None)
-    assert check() == ([f"{LANE}, no nonce yet: ok", "1 checked, 0 violations, 0 could not be read."], 0)
+@pytest.mark.parametrize(
+    ("count", "next_nonce", "text"),
+    [
+        (1, 1, "nonce 1 of transaction tx-1 was never assigned"),
+        (3, 2, "the chain's count is 3, above the next nonce 2: others used the account"),
+        (1, 2, "the chain's count is 1, below the next nonce 2, and nothing is in flight"),
+    ],
+)
+def test_counts_and_nonces_that_contradict_each_other_are_violations(
+    lane: Lane, node: Node, count: int, next_nonce: int, text: str
+) -> None:
+    confirm(lane, node, 2)
+    node.count = count
+    Lane.objects.update(next_nonce=next_nonce)
+    assert check() == violated(next_nonce, text)
 
 
-def test_a_nonce_without_a_row_is_a_violation(lane: Lane, node: Node) -> None:
+def test_a_nonce_without_a_row_or_without_a_transaction_on_the_chain_is_a_violation(lane: Lane, node: Node) -> None:
     rows = confirm(lane, node, 3)
-    rows[1].delete()
-    assert check() == violated(3, "nonce 1 belongs to no row")
+    rows[0].delete()
+    node.mined.remove(rows[1].attempts.get().hash)
+    unmined = "nonce 1 of transaction tx-1 is used, and none of its attempts is on the chain"
+    assert check() == violated(3, "nonce 0 belongs to no row", unmined)
+    # Only the newest nonces are read.
+    assert check("--nonces", "2") == violated(3, unmined)
+    assert check("--nonces", "1")[1] == 0
+    with pytest.raises(CommandError, match="argument --nonces: must be at least 1"):
+        call_command("check_lanes", "--nonces=0")
 
 
-def test_a_nonce_that_was_never_assigned_is_a_violation(lane: Lane, node: Node) -> None:
-    confirm(lane, node, 2)
-    node.count = 1
-    Lane.objects.update(next_nonce=1)
-    assert check() == violated(1, "nonce 1 of transaction tx-1 was never assigned")
-
-
-def test_a_nonce_used_by_an_unknown_program_is_a_violation(lane: Lane, node: Node) -> None:
-    confirm(lane, node, 2)
-    node.count = 3
-    assert check() == violated(2, "the chain's count is 3, above the next nonce 2: others used the account")
-
-
-def test_a_count_below_the_next_nonce_is_a_violation_only_at_rest(lane: Lane, node: Node) -> None:
-    confirm(lane, node, 2)
-    node.count = 1
-    assert check() == violated(2, "the chain's count is 1, below the next nonce 2, and nothing is in flight")
-    factories.transaction(lane, identifier="open")
-    assert check()[1] == 0
-
-
-def test_a_settled_nonce_whose_attempts_are_not_on_the_chain_is_a_violation(lane: Lane, node: Node) -> None:
-    rows = confirm(lane, node, 2)
-    node.mined.remove(rows[0].attempts.get().hash)
-    assert check() == violated(2, "nonce 0 of transaction tx-0 is used, and none of its attempts is on the chain")
-
-
-def test_a_nonce_in_flight_may_be_used_before_it_is_settled(lane: Lane, node: Node) -> None:
-    row = factories.transaction(lane, nonce=0, status=Status.SUBMITTED)
-    sign(row)
-    Lane.objects.update(next_nonce=1)
-    node.count = 1
+@pytest.mark.parametrize(("is_signed", "count"), [(True, 1), (False, 0)])
+def test_what_is_not_settled_yet_is_no_violation(lane: Lane, node: Node, is_signed: bool, count: int) -> None:
+    if is_signed:
+        sign(flying(lane, status=Status.SUBMITTED))
+        node.count = count
+    else:
+        confirm(lane, node, 2)
+        node.count = 1
+        factories.transaction(lane, identifier="open")
     assert check()[1] == 0
 
 
@@ -179,22 +184,16 @@ def test_a_nonce_in_flight_may_be_used_before_it_is_settled(lane: Lane, node: No
         ({"key": OTHER_KEY}, f"has the sender {RECEIVER.lower()}, not {ADDRESS.lower()}"),
         ({"hash": f"0x{1:064x}"}, None),
         ({"purpose": PURPOSE.CLOSE}, f"has the receiver {RECEIVER.lower()}, not {ADDRESS.lower()}"),
+        ({"raw": b"\x02\x01"}, "is not a signed transaction: it is not an encoded transaction"),
     ],
 )
 def test_an_attempt_that_signs_something_else_is_a_violation(
     lane: Lane, node: Node, changes: dict[str, Any], text: str | None
 ) -> None:
-    attempt = sign(factories.transaction(lane, identifier="tx-0", nonce=0, status=Status.SENT), **changes)
-    Lane.objects.update(next_nonce=1)
+    attempt = sign(flying(lane), **changes)
     right = f"has the hash 0x{keccak(bytes(attempt.raw)).hex()}, not {attempt.hash}"
-    assert check() == violated(1, f"attempt {attempt.hash} of transaction tx-0 {text or right}")
-
-
-def test_bytes_that_are_no_transaction_are_a_violation(lane: Lane, node: Node) -> None:
-    attempt = sign(factories.transaction(lane, nonce=0, status=Status.SENT), raw=b"\x02\x01")
-    Lane.objects.update(next_nonce=1)
-    text = f"attempt {attempt.hash} is not a signed transaction: it is not an encoded transaction"
-    assert check() == violated(1, text)
+    of_row = "" if "raw" in changes else " of transaction tx-0"
+    assert check() == violated(1, f"attempt {attempt.hash}{of_row} {text or right}")
 
 
 def no_op(row: Transaction, **changes: Any) -> Attempt:
@@ -202,10 +201,9 @@ def no_op(row: Transaction, **changes: Any) -> Attempt:
 
 
 def test_a_no_op_beside_the_request_is_no_violation(lane: Lane, node: Node) -> None:
-    row = factories.transaction(lane, nonce=0, status=Status.SENT, value_text="5")
+    row = flying(lane, value_text="5")
     sign(row)
     no_op(row, max_fee_text="113", max_priority_fee_text="12")
-    Lane.objects.update(next_nonce=1)
     assert check()[1] == 0
 
 
@@ -226,92 +224,69 @@ def requeued(lane: Lane, **owner: Any) -> None:
 TWICE = "transaction tx-0 was signed for the nonces 0 and 1, and no other program had finally used the first"
 
 
-def test_a_transaction_whose_nonce_was_used_elsewhere_gets_another(lane: Lane, node: Node) -> None:
-    requeued(lane)
-    node.count, node.mined = 1, {f"0x{1:064x}"}
-    assert check() == ([f"{LANE}, nonces 0 to 1: ok", "1 checked, 0 violations, 0 could not be read."], 0)
-
-
 @pytest.mark.parametrize(
-    "owner", [{"status": Status.MINED, "finished_at": None}, {"finished_at": SIGNED_AT + timedelta(hours=2)}]
+    ("owner", "is_violation"),
+    [
+        ({}, False),
+        ({"status": Status.MINED, "finished_at": None}, True),
+        ({"finished_at": SIGNED_AT + timedelta(hours=2)}, True),
+    ],
 )
 def test_a_second_nonce_before_the_first_was_finally_used_is_a_violation(
-    lane: Lane, node: Node, owner: dict[str, Any]
+    lane: Lane, node: Node, owner: dict[str, Any], is_violation: bool
 ) -> None:
     requeued(lane, **owner)
-    assert check() == violated(2, TWICE)
+    if is_violation:
+        assert check() == violated(2, TWICE)
+    else:
+        node.count, node.mined = 1, {f"0x{1:064x}"}
+        assert check() == ([f"{LANE}, nonces 0 to 1: ok", "1 checked, 0 violations, 0 could not be read."], 0)
 
 
 @pytest.mark.parametrize(
-    ("bump", "is_violation"), [(("113", "12"), False), (("112", "12"), True), (("113", "11"), True)]
+    ("prices", "bump", "is_violation"),
+    [
+        (("100", "10"), ("113", "12"), False),
+        (("100", "10"), ("112", "12"), True),
+        (("100", "10"), ("113", "11"), True),
+        # Of nothing, one wei.
+        (("0", "0"), ("1", "0"), True),
+    ],
 )
-def test_a_bump_is_at_least_an_eighth(lane: Lane, node: Node, bump: tuple[str, str], is_violation: bool) -> None:
-    row = factories.transaction(lane, nonce=0, status=Status.SENT)
-    first = sign(row)
-    second = sign(row, max_fee_text=bump[0], max_priority_fee_text=bump[1])
-    Lane.objects.update(next_nonce=1)
+def test_a_bump_is_at_least_an_eighth(
+    lane: Lane, node: Node, prices: tuple[str, str], bump: tuple[str, str], is_violation: bool
+) -> None:
+    row = flying(lane)
+    first, second = (sign(row, max_fee_text=fee, max_priority_fee_text=tip) for fee, tip in (prices, bump))
     text = f"attempt {second.hash} for nonce 0 is less than an eighth above attempt {first.hash}"
     expected = violated(1, text) if is_violation else 0
     assert (check() if is_violation else check()[1]) == expected
 
 
-def test_a_bump_of_nothing_is_at_least_one_wei(lane: Lane, node: Node) -> None:
-    row = factories.transaction(lane, nonce=0, status=Status.SENT)
-    first = sign(row, max_fee_text="0", max_priority_fee_text="0")
-    second = sign(row, max_fee_text="1", max_priority_fee_text="0")
-    Lane.objects.update(next_nonce=1)
-    text = f"attempt {second.hash} for nonce 0 is less than an eighth above attempt {first.hash}"
-    assert check() == violated(1, text)
-
-
 def test_a_price_above_what_the_client_allows_is_a_violation(lane: Lane, node: Node) -> None:
-    asked = {"pricing": "eip1559", "max_fee_text": "99", "max_priority_fee_text": "10"}
-    attempt = sign(factories.transaction(lane, nonce=0, status=Status.SENT, **asked))
-    Lane.objects.update(next_nonce=1)
+    attempt = sign(flying(lane, pricing="eip1559", max_fee_text="99", max_priority_fee_text="10"))
     assert check() == violated(1, f"attempt {attempt.hash} pays 100 wei, and its request allows 99")
 
 
-def set_cap(cap: int) -> None:
-    Relayer.objects.update(policies={"gas_price_cap": cap})
-
-
-def test_a_price_above_the_cap_is_a_violation(lane: Lane, node: Node) -> None:
-    attempt = sign(factories.transaction(lane, nonce=0, status=Status.SENT))
-    Lane.objects.update(next_nonce=1)
-    set_cap(99)
+def test_a_price_above_the_cap_is_a_violation_unless_it_was_set_later(lane: Lane, node: Node) -> None:
+    attempt = sign(flying(lane))
+    Relayer.objects.update(policies={"gas_price_cap": 99})
     assert check() == violated(1, f"attempt {attempt.hash} pays 100 wei, and the cap is 99")
-    relayer = Relayer.objects.get()
     AuditEntry.objects.create(
         at=SIGNED_AT + timedelta(minutes=1),
         object_type="relayer",
-        object_pk=str(relayer.pk),
+        object_pk=str(Relayer.objects.get().pk),
         action="changed",
         changes={"policies.gas_price_cap": [None, 99]},
     )
-    # The cap was set after it was signed.
     assert check()[1] == 0
 
 
 @pytest.mark.parametrize(("price", "code"), [("128", 0), ("129", 1)])
 def test_a_no_op_may_exceed_the_cap_by_two_bumps(lane: Lane, node: Node, price: str, code: int) -> None:
-    row = factories.transaction(lane, nonce=0, status=Status.SENT)
-    no_op(row, max_fee_text=price)
-    Lane.objects.update(next_nonce=1)
-    set_cap(100)
+    no_op(flying(lane), max_fee_text=price)
+    Relayer.objects.update(policies={"gas_price_cap": 100})
     assert check()[1] == code
-
-
-def test_only_the_newest_nonces_are_checked(lane: Lane, node: Node) -> None:
-    rows = confirm(lane, node, 3)
-    rows[0].delete()
-    assert check("--nonces", "2")[1] == 0
-    assert check("--nonces", "3") == violated(3, "nonce 0 belongs to no row")
-
-
-@pytest.mark.parametrize("number", ["0", "-1"])
-def test_at_least_one_nonce_is_checked(number: str) -> None:
-    with pytest.raises(CommandError, match="argument --nonces: must be at least 1"):
-        call_command("check_lanes", f"--nonces={number}")
 
 
 def test_a_chain_that_cannot_be_read_has_its_own_exit_code() -> None:
@@ -335,8 +310,7 @@ def test_a_relayer_without_a_lane_is_an_error(node: Node) -> None:
 
 def test_payloads_of_replaced_versions_are_compared_with_each_other(lane: Lane, node: Node) -> None:
     """The row has only the newest payload."""
-    row = factories.transaction(lane, identifier="tx-0", nonce=0, status=Status.SUBMITTED, payload_version=2)
-    Lane.objects.update(next_nonce=1)
+    row = flying(lane, payload_version=2)
     sign(row, fields={"value": 1})
     sign(row, fields={"value": 1}, max_fee_text="120", max_priority_fee_text="12")
     fees = {"max_fee_text": "150", "max_priority_fee_text": "15"}
@@ -364,6 +338,6 @@ def test_an_attempt_is_decoded_once(lane: Lane, node: Node, monkeypatch: pytest.
     decoding = Mock(side_effect=decode)
     for module in ("transactions.repair.invariants", "transactions.records.signed_payloads"):
         monkeypatch.setattr(f"{module}.decode", decoding)
-    sign(factories.transaction(lane, nonce=0, status=Status.SENT))
+    sign(flying(lane))
     check()
     assert decoding.call_count == 1

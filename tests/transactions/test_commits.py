@@ -28,7 +28,7 @@ from transactions.models import Attempt, Lane, Status, Transaction
 from transactions.records.states import Cause
 from transactions.requests import actions
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_engines]
 
 HOLDS = {"operator": {"since": "2026-11-16T12:00:00.000000Z", "details": ""}}
 
@@ -95,9 +95,12 @@ def test_nonces_bytes_and_status_are_committed_together(lane: Lane) -> None:
     assert ([row.last_attempt for row in rows], next_nonce(lane)) == (attempts, 2)
 
 
-def test_a_row_that_changed_meanwhile_leaves_no_gap(lane: Lane) -> None:
-    rows = [factories.transaction(lane) for _ in range(3)]
-    change(rows[1])
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_a_row_that_changed_or_expired_meanwhile_leaves_no_gap(lane: Lane, is_expired: bool) -> None:
+    changes: list[dict[str, Any]] = [{}, {"valid_until": database_now()} if is_expired else {}, {}]
+    rows = [factories.transaction(lane, **each) for each in changes]
+    if not is_expired:
+        change(rows[1])
 
     attempts = commit(lane, Result([send(row, nonce) for nonce, row in enumerate(rows)]))
 
@@ -105,19 +108,14 @@ def test_a_row_that_changed_meanwhile_leaves_no_gap(lane: Lane) -> None:
     assert ([each.nonce for each in attempts], next_nonce(lane)) == ([0], 1)
 
 
-def test_a_request_that_expired_while_it_was_signed_gets_no_nonce(lane: Lane) -> None:
-    rows = [factories.transaction(lane, **changes) for changes in ({}, {"valid_until": database_now()}, {})]
-
-    attempts = commit(lane, Result([send(row, nonce) for nonce, row in enumerate(rows)]))
-
-    assert states(*rows) == [("sent", 0), ("pending", None), ("pending", None)]
-    assert ([each.nonce for each in attempts], next_nonce(lane)) == ([0], 1)
-
-
-@pytest.mark.parametrize("moved_to", [1, 5])
-def test_nonces_that_are_not_the_next_ones_any_more_are_dropped(lane: Lane, moved_to: int) -> None:
+@pytest.mark.parametrize("moved_to", [1, 5, 0])
+def test_nonces_that_are_not_the_next_ones_or_of_another_server_are_dropped(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch, moved_to: int
+) -> None:
     rows = [factories.transaction(lane) for _ in range(2)]
-    Lane.objects.filter(pk=lane.pk).update(next_nonce=moved_to)
+    identity = "" if moved_to else "the server before"
+    Lane.objects.filter(pk=lane.pk).update(next_nonce=moved_to, database_identity=identity)
+    monkeypatch.setattr("transactions.settlement.nonces.holds.database_identity", lambda: "the server now")
 
     assert commit(lane, Result([send(row, nonce) for nonce, row in enumerate(rows)])) == []
 
@@ -136,16 +134,6 @@ def test_a_lane_that_was_held_meanwhile_gives_no_nonce_and_closes_nothing(lane: 
 
     assert states(flying, sending, expired, failed) == [("sent", 0), *[("pending", None)] * 3]
     assert (attempt.transaction_id, attempt.number, next_nonce(lane)) == (flying.pk, 2, 1)
-
-
-def test_another_database_server_gives_no_nonce(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = factories.transaction(lane)
-    Lane.objects.filter(pk=lane.pk).update(database_identity="the server before")
-    monkeypatch.setattr("transactions.settlement.nonces.holds.database_identity", lambda: "the server now")
-
-    assert commit(lane, Result([send(row, 0)])) == []
-
-    assert (states(row), next_nonce(lane)) == ([("pending", None)], 0)
 
 
 @pytest.mark.parametrize("lease", [None, uuid.UUID(int=1)], ids=["released", "of another worker"])
@@ -172,14 +160,11 @@ def test_rows_that_changed_meanwhile_are_neither_closed_nor_postponed_nor_bumped
     assert (waiting.tries, waiting.status_reason, Attempt.objects.count()) == (0, "", 1)
 
 
-def test_a_nonce_belongs_to_one_row_whatever_the_code_does(lane: Lane) -> None:
+def test_a_nonce_belongs_to_one_row_and_a_hash_to_one_attempt_whatever_the_code_does(lane: Lane) -> None:
     in_flight(lane)
     with pytest.raises(IntegrityError), transaction.atomic():
         factories.transaction(lane, status=Status.SENT, nonce=0)
-
-
-def test_a_hash_is_committed_once_whatever_the_code_does(lane: Lane) -> None:
-    rows = [factories.transaction(lane, status=Status.SENT, nonce=nonce) for nonce in (0, 1)]
+    rows = [factories.transaction(lane, status=Status.SENT, nonce=nonce) for nonce in (1, 2)]
     factories.attempt(rows[0], hash="0x1")
     with pytest.raises(IntegrityError), transaction.atomic():
         factories.attempt(rows[1], hash="0x1")
@@ -213,33 +198,28 @@ def test_the_outcome_of_an_older_attempt_does_not_change_the_row(lane: Lane) -> 
     assert (row.requested_action, row.status_reason) == ("", "")
 
 
-def test_a_broadcast_by_another_worker_meanwhile_is_counted_too(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broadcasts_are_counted_with_their_times_also_those_of_another_worker_meanwhile(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     row = in_flight(lane)
     attempt: Any = row.last_attempt
+    for outcome in (Outcome.UNKNOWN, Outcome.ACCEPTED, Outcome.UNKNOWN):
+        write_broadcasts(lane, [Sent(attempt, Broadcast(outcome, ""))])
+    attempt.refresh_from_db()
+    assert (attempt.broadcasts, attempt.outcome) == (3, "unknown")
+    assert attempt.first_broadcast_at <= attempt.accepted_at <= attempt.last_broadcast_at
     accepted_at = database_now() - timedelta(seconds=5)
 
     def lock(*args: Any) -> list[Transaction]:
         # While this one waits for the lock, whose statement has read the attempt already.
         found = lock_by_key(*args)
-        Attempt.objects.filter(pk=attempt.pk).update(broadcasts=1, accepted_at=accepted_at)
+        Attempt.objects.filter(pk=attempt.pk).update(broadcasts=7, accepted_at=accepted_at)
         return found
 
     monkeypatch.setattr(outcomes, "lock_by_key", lock)
     write_broadcasts(lane, [Sent(attempt, Broadcast(Outcome.UNKNOWN, ""))])
-
     attempt.refresh_from_db()
-    assert (attempt.broadcasts, attempt.accepted_at) == (2, accepted_at)
-
-
-def test_a_broadcast_is_counted_with_its_first_and_last_time(lane: Lane) -> None:
-    row = in_flight(lane)
-    attempt: Any = row.last_attempt
-    for outcome in (Outcome.UNKNOWN, Outcome.ACCEPTED, Outcome.UNKNOWN):
-        write_broadcasts(lane, [Sent(attempt, Broadcast(outcome, ""))])
-
-    attempt.refresh_from_db()
-    assert (attempt.broadcasts, attempt.outcome) == (3, "unknown")
-    assert attempt.first_broadcast_at <= attempt.accepted_at <= attempt.last_broadcast_at
+    assert (attempt.broadcasts, attempt.accepted_at) == (8, accepted_at)
 
 
 @pytest.mark.django_db(transaction=True)

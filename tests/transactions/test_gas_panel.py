@@ -13,7 +13,7 @@ from django.utils import timezone
 from tests.notifications.admin_pages import staff_who_may
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
-from transactions.console import gas
+from transactions.console import panels
 from transactions.models import Lane
 
 pytestmark = pytest.mark.django_db
@@ -35,13 +35,18 @@ def paid(lane: Lane, nonce: int, days_ago: int, **changes: Any) -> None:
     )
 
 
-def panel(client: Client, lane: Lane) -> Any:
+def url(lane: Lane) -> str:
     assert lane.relayer
-    page = client.get(f"/admin/relayers/relayer/{lane.relayer.pk}/change/")
-    return page.context["gas_panel"]
+    return f"/admin/relayers/relayer/{lane.relayer.pk}/change/"
 
 
-def test_the_gas_of_each_day_is_summed_from_receipts(admin_client: Client, lane: Lane) -> None:
+def panel(client: Client, lane: Lane) -> Any:
+    return client.get(url(lane)).context["gas_panel"]
+
+
+def test_the_gas_of_each_day_is_summed_from_receipts(
+    admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert panel(admin_client, lane) == {}
     paid(lane, 0, days_ago=1)
     paid(lane, 1, days_ago=1, effective_gas_price_text=str(30 * GWEI))
@@ -52,20 +57,10 @@ def test_the_gas_of_each_day_is_summed_from_receipts(admin_client: Client, lane:
     (dataset,) = json.loads(shown["chart"]["data"])["datasets"]
     assert (dataset["label"], dataset["data"][-3:]) == ("Gas (ETH)", ["0", "0.00084", "0.00021"])
     assert (shown["total"], shown["is_partial"]) == ("0.00105 ETH", False)
-
-
-def test_only_the_newest_transactions_are_summed(
-    admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gas, "MAX_SUMMED", 1)
-    paid(lane, 0, days_ago=0)
-    paid(lane, 1, days_ago=0)
+    # Only the newest ones.
+    monkeypatch.setattr(panels, "MAX_SUMMED", 1)
+    paid(lane, 5, days_ago=0)
     shown = panel(admin_client, lane)
     assert (shown["total"], shown["is_partial"], shown["summed"]) == ("0.00021 ETH", True, "1")
-
-
-def test_gas_is_for_staff_who_may_view_transactions(client: Client, lane: Lane) -> None:
-    paid(lane, 0, days_ago=0)
-    assert lane.relayer
-    page = staff_who_may(client, "view_relayer").get(f"/admin/relayers/relayer/{lane.relayer.pk}/change/")
+    page = staff_who_may(admin_client, "view_relayer").get(url(lane))
     assert "gas_panel" not in page.context

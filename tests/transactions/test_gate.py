@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
+from chain.networks import Network
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from tests.transactions.lane_values import NOW, attempt, network
@@ -149,36 +150,29 @@ def test_what_is_recorded_after_the_turn_has_read_its_rows_counts(
         assert gate.passing(attempts) == {b"\x02\x00", b"\x02\x01", b"\x02\x02"}
     actions.cancel(attempts[0].transaction_id, by="tests")
     Transaction.objects.filter(nonce=2).update(valid_until=NOW)
-
     assert gate.passing(attempts) == {b"\x02\x01"}
-
-
-def test_nothing_leaves_of_a_row_that_is_gone(lane: Lane) -> None:
-    attempts = [in_flight(lane, 0)]
     Transaction.objects.update(last_attempt=None)
     Attempt.objects.all().delete()
     Transaction.objects.all().delete()
-
     assert gate.passing(attempts) == set()
 
 
 @pytest.mark.parametrize(
-    ("name", "seconds"),
+    ("used", "seconds"),
     # Three blocks, but from 10 to 60 seconds; 5 without a mempool.
-    [("mainnet", 36), ("optimism", 10), ("arbitrum-one", 5)],
+    [
+        (network("mainnet"), 36),
+        (network("optimism"), 10),
+        (network("arbitrum-one"), 5),
+        (network(block_seconds=600), 60),
+    ],
+    ids=lambda value: getattr(value, "name", None),
 )
-def test_bytes_are_broadcast_again_after_some_blocks(name: str, seconds: int) -> None:
+def test_bytes_are_broadcast_again_after_some_blocks(used: Network, seconds: int) -> None:
     due, early = (attempt(seconds_ago=each) for each in (seconds, seconds - 0.001))
-    assert gate.is_due(due, network(name), NOW)
-    assert not gate.is_due(early, network(name), NOW)
-
-
-def test_slow_blocks_delay_a_broadcast_by_a_minute_at_most() -> None:
-    assert gate.is_due(attempt(seconds_ago=60), network(block_seconds=600), NOW)
-
-
-def test_bytes_that_were_never_broadcast_are_due() -> None:
-    assert gate.is_due(attempt(last_broadcast_at=None), network(), NOW)
+    assert gate.is_due(due, used, NOW)
+    assert not gate.is_due(early, used, NOW)
+    assert gate.is_due(attempt(last_broadcast_at=None), used, NOW)
 
 
 @pytest.mark.parametrize(

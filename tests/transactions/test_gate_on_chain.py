@@ -12,10 +12,10 @@ from chain.broadcast import sending, spreading
 from tests.concurrency import wait_until
 from tests.transactions import accounts, lies
 from tests.transactions.engines import let_time_pass
+from tests.transactions.hardhat import record
 from tests.transactions.lab import Lab, attempts
 from tests.transactions.lying_node import SEND, LyingNode, Request, lying_node
 from tests.transactions.mempool import MempoolChain
-from tests.transactions.oracle import record
 from transactions.models import Attempt, Transaction
 from transactions.requests import actions
 
@@ -68,40 +68,37 @@ ENDS: list[tuple[Callable[[Lab, Transaction], None], tuple[str, str]]] = [
 ]
 
 
+@pytest.mark.parametrize("is_killed", [True, False])
 @pytest.mark.parametrize(("change", "end"), ENDS)
-def test_bytes_that_never_left_do_not_leave_afterwards(
-    lab: Lab, nodes: list[LyingNode], change: Callable[[Lab, Transaction], None], end: tuple[str, str]
+def test_the_former_bytes_do_not_leave_afterwards(
+    lab: Lab,
+    nodes: list[LyingNode],
+    change: Callable[[Lab, Transaction], None],
+    end: tuple[str, str],
+    is_killed: bool,
 ) -> None:
-    """The worker was killed between commit and broadcast."""
+    """The worker was killed between commit and broadcast, or nobody answered when they were sent."""
     row = lab.send("a")
-    lab.turn_killed_at("committed")
-    change(lab, row)
+    if is_killed:
+        lab.turn_killed_at("committed")
+        change(lab, row)
+    else:
+        for node in nodes:
+            node.lie(SEND, lies.drop_request)
+        lab.turn()
+        for node in nodes:
+            node.be_honest()
+            node.raw.clear()
+        change(lab, row)
+        let_time_pass(60)
+        lab.restart()
     lab.finish()
 
     former, *others = attempts(row)
     assert arrived(nodes) == {bytes(each.raw) for each in others}
-    assert (ended(row), former.broadcasts) == (end, 0)
-
-
-@pytest.mark.parametrize(("change", "end"), ENDS)
-def test_bytes_that_a_node_may_have_do_not_leave_again(
-    lab: Lab, nodes: list[LyingNode], change: Callable[[Lab, Transaction], None], end: tuple[str, str]
-) -> None:
-    """Nobody answered when they were sent, for as long as the outage took."""
-    row = lab.send("a")
-    for node in nodes:
-        node.lie(SEND, lies.drop_request)
-    lab.turn()
-    for node in nodes:
-        node.be_honest()
-        node.raw.clear()
-    change(lab, row)
-    let_time_pass(60)
-    lab.restart()
-    lab.finish()
-
-    assert arrived(nodes) == {bytes(each.raw) for each in attempts(row)[1:]}
     assert ended(row) == end
+    if is_killed:
+        assert former.broadcasts == 0
 
 
 def test_a_cancellation_during_a_broadcast_is_late_by_one_call(lab: Lab, nodes: list[LyingNode]) -> None:

@@ -133,22 +133,16 @@ def test_the_page_of_a_relayer_says_why_it_is_not_deleted(admin_client: Client, 
     assert lane_state() == UNLINKED | {"has watch": False}
 
 
-def test_the_list_of_relayers_says_why_one_is_not_deleted(admin_client: Client, relayer: Relayer) -> None:
-    chosen = {"action": "delete_selected", "_selected_action": [relayer.pk], "post": "yes"}
-    assert admin_client.post(LIST, chosen).context["protected"] == [REFUSED]
-    assert Relayer.objects.exists()
-
-
-def test_a_transaction_sent_after_the_question_keeps_relayers_of_a_list(
+def test_the_list_of_relayers_says_why_one_is_not_deleted(
     admin_client: Client, relayer: Relayer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    chosen = {"action": "delete_selected", "_selected_action": [relayer.pk], "post": "yes"}
+    assert admin_client.post(LIST, chosen).context["protected"] == [REFUSED]
     refusals = guards.refusals
     # The page that asks was made before the transaction was accepted.
     answers = [dict[int, str]()]
     monkeypatch.setattr(guards, "refusals", lambda keys: answers.pop() if answers else refusals(keys))
-    chosen = {"action": "delete_selected", "_selected_action": [relayer.pk], "post": "yes"}
-    page = admin_client.post(LIST, chosen, follow=True)
-    assert told(page)[0] == f"Not deleted: {REFUSED}"
+    assert told(admin_client.post(LIST, chosen, follow=True))[0] == f"Not deleted: {REFUSED}"
     assert Relayer.objects.exists()
 
 
@@ -191,38 +185,43 @@ def test_the_admin_keeps_the_key_of_a_signer(admin_client: Client, relayer: Rela
     form = {"plain__key": OTHER_KEY, "confirmed_address": OTHER_ADDRESS}
     assert errors(admin_client.post(path, form)) == {"__all__": [REFUSED]}
     assert signing.known_identity(Signer.objects.get()) == ADDRESS
+    # The same key can be saved again.
+    admin_client.post(path, {"plain__key": relayers.KEY.removeprefix("0x")})
+    assert Signer.objects.get().full_config() == {"key": relayers.KEY.removeprefix("0x")}
+    assert lane_state() == LEASED
     finish()
     admin_client.post(path, form)
     assert (Relayer.objects.get().address, lane_state()) == (OTHER_ADDRESS, UNLINKED)
 
 
-def test_the_same_key_can_be_saved_again(admin_client: Client, relayer: Relayer) -> None:
-    path = f"/admin/signers/signer/{relayer.signer.pk}/change/"
-    admin_client.post(path, {"plain__key": relayers.KEY.removeprefix("0x")})
-    assert Signer.objects.get().full_config() == {"key": relayers.KEY.removeprefix("0x")}
-    assert lane_state() == LEASED
+OTHER_SIGNER = {"id": "signer-2", "type": "plain", "config": {"key": OTHER_KEY}}
+REPLACED = SIGNER | {"config": {"key": OTHER_KEY}}
 
 
-def test_a_fleet_file_keeps_account_and_signer(tmp_path: Path, relayer: Relayer) -> None:
-    assert faults({"signers": [SIGNER], "relayers": [SPARSE | {"network": "mainnet"}]}, tmp_path) == [
-        f"relayers[0].network: {REFUSED}"
-    ]
-    other = {"id": "signer-2", "type": "plain", "config": {"key": OTHER_KEY}}
-    assert faults({"signers": [other], "relayers": [SPARSE | {"signer_id": "signer-2"}]}, tmp_path) == [
-        f"relayers[0].signer_id: {REFUSED}"
-    ]
+@pytest.mark.parametrize(
+    ("document", "field", "expected"),
+    [
+        (
+            {"signers": [SIGNER], "relayers": [SPARSE | {"network": "mainnet"}]},
+            "relayers[0].network",
+            (ADDRESS, UNLINKED | {"has watch": False}),
+        ),
+        (
+            {"signers": [OTHER_SIGNER], "relayers": [SPARSE | {"signer_id": "signer-2"}]},
+            "relayers[0].signer_id",
+            (OTHER_ADDRESS, UNLINKED),
+        ),
+        ({"signers": [REPLACED]}, "signers[0]", (OTHER_ADDRESS, UNLINKED)),
+        ({"signers": [REPLACED], "relayers": [SPARSE]}, "relayers[0].address", (OTHER_ADDRESS, UNLINKED)),
+    ],
+)
+def test_a_fleet_file_keeps_account_and_signer(
+    tmp_path: Path, relayer: Relayer, document: dict[str, Any], field: str, expected: tuple[str, dict[str, Any]]
+) -> None:
+    assert faults(document, tmp_path) == [f"{field}: {REFUSED}"]
     finish()
-    load({"signers": [SIGNER], "relayers": [SPARSE | {"network": "mainnet"}]}, tmp_path)
-    assert lane_state() == UNLINKED | {"has watch": False}
-
-
-def test_a_fleet_file_keeps_the_key_of_a_signer(tmp_path: Path, relayer: Relayer) -> None:
-    replaced = {"signers": [SIGNER | {"config": {"key": OTHER_KEY}}]}
-    assert faults(replaced, tmp_path) == [f"signers[0]: {REFUSED}"]
-    assert faults(replaced | {"relayers": [SPARSE]}, tmp_path) == [f"relayers[0].address: {REFUSED}"]
-    finish()
-    load(replaced, tmp_path, "--confirm-address-changes")
-    assert (Relayer.objects.get().address, lane_state()) == (OTHER_ADDRESS, UNLINKED)
+    load(document, tmp_path, "--confirm-address-changes")
+    assert (Relayer.objects.get().address, lane_state()) == expected
 
 
 # Other changes.

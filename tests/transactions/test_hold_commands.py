@@ -62,17 +62,17 @@ def test_every_lane_is_held_for_staff_with_a_reason(lanes: Any) -> None:
     ]
 
 
-def test_a_lane_that_staff_hold_keeps_its_reason(lanes: Any) -> None:
-    run("hold_lanes", "--relayer", "relayer-1", "--reason", "Key ceremony")
+def test_only_named_relayers_and_lanes_that_are_not_held_are_held(
+    lanes: Any, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    assert run("hold_lanes", "--relayer", "relayer-1", "--reason", "Key ceremony") == [f"{FIRST}: held", "1 held."]
     assert run("hold_lanes", "--reason", "Again") == [f"{FIRST}: already held", f"{SECOND}: held", "1 held."]
     assert held() == [{"operator": "Key ceremony"}, {"operator": "Again"}]
-
-
-def test_only_lanes_of_named_relayers_are_held_and_released(lanes: Any) -> None:
-    assert run("hold_lanes", "--relayer", "relayer-2") == [f"{SECOND}: held", "1 held."]
-    assert held() == [{}, {"operator": ""}]
-    assert run("release_lanes", "--relayer", "relayer-2") == [f"{SECOND}: released"]
-    assert held() == [{}, {}]
+    with django_capture_on_commit_callbacks(execute=True):
+        assert run("release_lanes", "--relayer", "relayer-2") == [f"{SECOND}: released"]
+    assert held() == [{"operator": "Key ceremony"}, {}]
+    # It takes its turn now.
+    assert [(task.name, task.args) for task in queue.pending()] == [("wake_lane", (lanes[1].pk,))]
 
 
 def test_after_a_restore_lanes_are_held_for_lost_commits(lanes: Any) -> None:
@@ -96,15 +96,6 @@ def test_a_hold_that_protects_is_ended_only_by_who_accepts_the_risk(lanes: Any, 
     assert AuditEntry.objects.filter(object_type="lane").latest("pk").reason == (
         f"Released: {reason.label}. Released by the command release_lanes."
     )
-
-
-def test_a_released_lane_takes_its_turn_now(
-    lanes: Any, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
-    run("hold_lanes", "--relayer", "relayer-1")
-    with django_capture_on_commit_callbacks(execute=True):
-        run("release_lanes", "--relayer", "relayer-1")
-    assert [(task.name, task.args) for task in queue.pending()] == [("wake_lane", (lanes[0].pk,))]
 
 
 def test_a_public_chain_is_never_taken_for_a_new_one(lanes: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,18 +116,14 @@ def test_a_use_that_no_signature_proves_needs_a_second_node(account: Lane, chang
     assert (run(chain, account, second=chain), externals(), account.next_nonce) == (True, [0], 1)
 
 
-def test_staff_accept_a_use_of_a_nonce_that_no_row_has(account: Lane) -> None:
+@pytest.mark.parametrize("has_row", [False, True])
+def test_a_use_that_staff_accepted_takes_no_nonce_from_a_row(account: Lane, has_row: bool) -> None:
     chain = FakeChain(HEAD, [950], changes=UNPROVEN[0])
     Lane.objects.update(accepted_below=1)
     account.refresh_from_db()
-    assert (run(chain, account), externals()) == (True, [0])
-
-
-def test_a_use_that_staff_accepted_takes_no_nonce_from_a_row(account: Lane) -> None:
-    chain = FakeChain(HEAD, [950], changes=UNPROVEN[0])
-    Lane.objects.update(accepted_below=1)
-    row = sent(account, 0, to="0x" + "12" * 20)
-    assert (run(chain, account), statuses(row)) == (False, ["submitted"])
+    rows = [sent(account, 0, to="0x" + "12" * 20)] if has_row else []
+    assert (run(chain, account), externals()) == ((False, []) if has_row else (True, [0]))
+    assert statuses(*rows) == ["submitted"] * has_row
 
 
 def test_a_proven_use_in_a_later_block_is_found_behind_an_unproven_one(account: Lane) -> None:

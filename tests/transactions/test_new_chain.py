@@ -10,7 +10,7 @@ from django.db import transaction
 
 from chain.networks import networks
 from tests.relayers import factories
-from tests.transactions.hardhat import OTHER_ADDRESS, LocalChain
+from tests.transactions.hardhat import OTHER_ADDRESS, OTHER_KEY, LocalChain
 from tests.transactions.settled import broadcast, lane, look, request, sent, short_depths, statuses
 from transactions.models import ChainWatch, Hold, Lane
 from transactions.repair.holding import release_lane
@@ -59,38 +59,17 @@ def test_a_restarted_development_node_starts_a_new_epoch(local_chain: LocalChain
 
 @pytest.mark.usefixtures("shared")
 def test_a_replaced_chain_holds_the_lane_where_staff_decide(local_chain: LocalChain) -> None:
-    account = lane(local_chain)
-    row = sent(account, 0)
-    local_chain.mine(5)
-    look(account)
-    local_chain.restart()
-    look(account)
-    look(account)
-    assert (list(account.holds), statuses(row), account.epoch) == (["chain"], ["submitted"], 0)
-    with transaction.atomic():
-        epochs.start_epoch(account)
-    look(account)
-    assert (account.holds, statuses(row), account.epoch, account.next_nonce) == ({}, ["failed"], 1, 0)
-
-
-def other_lane(chain: LocalChain) -> Lane:
-    """Create a lane of another account that uses the same nodes."""
-    nodes = [{"url": chain.url, "weight": 50}]
-    relayer = factories.relayer(identifier="relayer-2", network="hardhat", address=OTHER_ADDRESS, rpc_urls=nodes)
-    return lane(chain, address=OTHER_ADDRESS, relayer=relayer)
-
-
-@pytest.mark.usefixtures("shared")
-def test_staff_release_a_lane_on_the_chain_that_the_nodes_have_now(local_chain: LocalChain) -> None:
     account, other = lane(local_chain), other_lane(local_chain)
-    row = sent(account, 0)
+    row, theirs = sent(account, 0), sent(other, 0, fields={"key": OTHER_KEY})
     local_chain.mine(5)
     for each in (account, other):
         look(each)
     local_chain.restart()
     look(account)
     other.refresh_from_db()
-    assert (list(account.holds), list(other.holds)) == (["chain"], ["chain"])
+    assert [(list(each.holds), each.epoch) for each in (account, other)] == [(["chain"], 0)] * 2
+    assert statuses(row, theirs) == ["submitted", "submitted"]
+    # One is released on the chain that the nodes have now.
     with transaction.atomic():
         assert release_lane(account, [Hold.CHAIN], "Intended.") is True
     broadcast(local_chain, row)
@@ -99,6 +78,18 @@ def test_staff_release_a_lane_on_the_chain_that_the_nodes_have_now(local_chain: 
         look(each)
     assert (account.holds, account.epoch, account.chain_nonce, statuses(row)) == ({}, 0, 1, ["mined"])
     assert list(other.holds) == ["chain"]
+    # The other one starts over.
+    with transaction.atomic():
+        epochs.start_epoch(other)
+    look(other)
+    assert (other.holds, statuses(theirs), other.epoch, other.next_nonce) == ({}, ["failed"], 1, 0)
+
+
+def other_lane(chain: LocalChain) -> Lane:
+    """Create a lane of another account that uses the same nodes."""
+    nodes = [{"url": chain.url, "weight": 50}]
+    relayer = factories.relayer(identifier="relayer-2", network="hardhat", address=OTHER_ADDRESS, rpc_urls=nodes)
+    return lane(chain, address=OTHER_ADDRESS, relayer=relayer)
 
 
 def read(account: Lane, watch: ChainWatch) -> ChainView:

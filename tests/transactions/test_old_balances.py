@@ -12,17 +12,17 @@ from tests.chain.answering_node import node_answering
 from tests.relayers import factories as relayers
 from tests.transactions import factories
 from tests.transactions.hardhat import RECEIVER, LocalChain
-from tests.transactions.lane_values import network
+from tests.transactions.lane_values import NOW, network
 from tests.transactions.lies import lag
 from tests.transactions.lying_node import LyingNode, lying_node
 from tests.transactions.single_turns import take_turn
 from transactions.lanes import leasing
+from transactions.lanes.prices.context import account_readings, read_context
 from transactions.lanes.prices.costs import settled_costs
-from transactions.lanes.prices.market import market_readings
-from transactions.lanes.prices.readings import account_readings, gather_with_account
+from transactions.lanes.prices.market import Sender
 from transactions.models import Lane, Transaction
 from transactions.settlement.watching import look
-from transactions.topups import opening
+from transactions.top_ups import sending
 
 ETH = 10**18
 ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
@@ -71,7 +71,7 @@ def test_a_node_that_is_behind_does_not_over_commit_the_balance(
     assert lane.relayer is not None
     reserved = int(paid.attempts.get().max_cost_text)
     assert settled_costs(Lane.objects.get(), 0) == {paid.pk: reserved}
-    assert [opening.reserved(lane.relayer, count) for count in (0, 1, None)] == [6 * ETH + reserved, 6 * ETH, 6 * ETH]
+    assert [sending.reserved(lane.relayer, count) for count in (0, 1, None)] == [6 * ETH + reserved, 6 * ETH, 6 * ETH]
     # The node has caught up, and a smaller one is sent.
     node.be_honest()
     third = request(lane, 3 * ETH)
@@ -80,25 +80,15 @@ def test_a_node_that_is_behind_does_not_over_commit_the_balance(
     assert (third.status, third.nonce) == ("submitted", 1)
 
 
-def test_the_count_is_the_lower_one_of_those_around_the_balance() -> None:
-    readings = account_readings(ADDRESS)
-    assert [call.method for call in readings["balance"].calls] == [
-        "eth_getTransactionCount",
-        "eth_getBalance",
-        "eth_getTransactionCount",
-    ]
-    assert [readings["balance"].calls[0], readings["balance"].calls[2]] == [*readings["count"].calls]
-    assert [readings["count"].read(answers) for answers in (["0x1", "0x2"], ["0x2", "0x1"])] == [1, 1]
-
-
 @pytest.mark.parametrize("method", ["eth_getBalance", "eth_getTransactionCount"])
-def test_a_balance_counts_only_with_the_count_it_was_read_with(method: str) -> None:
+def test_a_balance_counts_only_with_the_lower_count_of_those_around_it(method: str) -> None:
     """Without the count, what the balance does not include yet is unknown."""
-    found = {
-        "eth_getBalance": {"result": "0x5"},
-        "eth_getTransactionCount": {"result": "0x1"},
-        method: {"result": "?"},
-    }
-    local = network("hardhat")
-    with node_answering(**found) as served, pytest.raises(InsufficientData, match="of the account"):
-        gather_with_account([(served.url, 1)], local, {}, ADDRESS, market_readings(local, {}, ADDRESS))
+    balance, count = (account_readings(ADDRESS)[name] for name in ("balance", "count"))
+    counts = ["eth_getTransactionCount", "eth_getBalance", "eth_getTransactionCount"]
+    assert [call.method for call in balance.calls] == counts
+    assert [balance.calls[0], balance.calls[2]] == [*count.calls]
+    assert [count.read(answers) for answers in (["0x1", "0x2"], ["0x2", "0x1"])] == [1, 1]
+    answers = {"eth_getBalance": {"result": "0x5"}, "eth_getTransactionCount": {"result": "0x1"}}
+    answers[method] = {"result": "?"}
+    with node_answering(**answers) as served, pytest.raises(InsufficientData, match="of the account"):
+        read_context(Sender(network("hardhat"), {}, ADDRESS, [(served.url, 1)]), [], NOW)

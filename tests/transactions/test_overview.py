@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from relayer_service.console.lists import changelists
-from relayers.models import Relayer, RelayerHealth
+from relayers.models import RelayerHealth
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayer_service.admin.overview_pages import attention, links, part, parts, rows, text
@@ -63,10 +63,14 @@ def about_transactions(client: Client) -> list[str]:
 def test_lanes_that_do_not_send_are_grouped_by_network_and_reason(client: Client) -> None:
     staff = staff_who_may(client, *VIEW)
     assert about_transactions(staff) == []
-    create_lane(1, holds=HELD, held_since=NOON)
-    create_lane(2, waiting="funds", waiting_since=ago(minutes=2), waiting_details="0.5 ETH are missing")
+    waiting: dict[str, Any] = {"waiting": "funds", "waiting_since": ago(minutes=2)}
+    waiting["waiting_details"] = "0.5 ETH are missing"
+    lanes = [create_lane(1, holds=HELD, held_since=NOON), create_lane(2, **waiting)]
     create_lane(3, waiting="signer", waiting_since=ago(minutes=2), waiting_details="it timed out")
     create_lane(4, waiting="nodes", waiting_since=ago(seconds=30))
+    for lane in lanes:
+        # Each is named once.
+        factories.transaction(lane, created_at=ago(minutes=20))
     assert about_transactions(staff) == [
         (
             "sepolia: held lanes 1 lane Treasury (relayer-1) : "
@@ -75,18 +79,34 @@ def test_lanes_that_do_not_send_are_grouped_by_network_and_reason(client: Client
         "sepolia: lanes that wait for funds 1 lane Treasury (relayer-2) : Waiting for funds: 0.5 ETH are missing.",
         "sepolia: lanes whose signer fails 1 lane Treasury (relayer-3) : The signer fails: it timed out.",
     ]
+    create_lane(5, **waiting)
+    create_lane(6, network="polygon", **waiting)
+    url = links(part(staff, "Needs attention"))["sepolia: lanes that wait for funds"]
+    assert staff.get(url).context["cl"].result_count == 2
+    # Who may not view transactions.
+    others = staff_who_may(client, "view_relayer", "view_lane")
+    assert about_transactions(others) == []
+    assert "Transactions" not in parts(others)
 
 
 def test_transactions_that_wait_too_long_are_named_once_per_relayer(client: Client) -> None:
     staff = staff_who_may(client, *VIEW)
-    slow, fast = create_lane(1), create_lane(2, network="polygon")
-    factories.transaction(slow, created_at=ago(seconds=350), status_reason="The market price is above the cap.")
+    slow, fast, done = create_lane(1), create_lane(2, network="polygon"), create_lane(3)
+    first = factories.transaction(
+        slow, created_at=ago(seconds=350), status_reason="The market price is above the cap."
+    )
     in_flight(fast, 5, created_at=ago(seconds=290))
+    # Mined and final transactions do not wait.
+    row = in_flight(done, 5, created_at=ago(hours=1))
+    row.status, row.mined_attempt = Status.MINED, row.last_attempt
+    row.save()
+    factories.transaction(done, status=Status.FAILED, created_at=ago(hours=1))
     # 30 blocks of Sepolia are 6 minutes.
     assert about_transactions(staff) == []
     Transaction.objects.update(created_at=F("created_at") - timedelta(seconds=20))
     factories.transaction(slow, created_at=ago(seconds=365))
     in_flight(fast, 6, created_at=ago(seconds=305))
+    assert [late for late in late_rows() if late.lane_id == slow.pk] == [first]
     assert about_transactions(staff) == [
         (
             "polygon: transactions that wait longer than expected 1 relayer Treasury (relayer-2) : "
@@ -99,6 +119,21 @@ def test_transactions_that_wait_too_long_are_named_once_per_relayer(client: Clie
     ]
     page = f"/admin/transactions/lane/{slow.pk}/change/"
     assert links(part(staff, "Needs attention"))["Treasury (relayer-1)"] == page
+
+
+def test_nonces_and_late_transactions_are_found_in_indexes() -> None:
+    lane = create_lane()
+    values: dict[str, Any] = {"lane": lane, "relayer": lane.relayer, "valid_until": NOON} | factories.final("failed")
+    Transaction.objects.bulk_create((Transaction(nonce=nonce, **values) for nonce in range(1_000)), batch_size=500)
+    factories.transaction(lane, created_at=ago(minutes=20))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE transactions_transaction")
+        if connection.vendor == "postgresql":
+            # The planner reads a small table whole even where it has an index for the query.
+            cursor.execute("SET LOCAL enable_seqscan = off")
+    by_nonce = Lane.objects.filter(transactions__nonce=7, transactions__epoch=0).values_list("transactions__pk")
+    assert "transaction_nonce" in by_nonce.explain()
+    assert "transaction_unfinished" in late_rows().explain()
 
 
 def test_requests_that_are_due_and_have_no_nonce_are_named_once_per_network(client: Client) -> None:
@@ -123,39 +158,6 @@ def test_requests_that_are_due_and_have_no_nonce_are_named_once_per_network(clie
     ]
     url = links(part(staff, "Needs attention"))["sepolia: requests that are due and have no nonce"]
     assert staff.get(url).context["cl"].result_count == 5
-
-
-def test_the_list_behind_a_cause_has_its_lanes(client: Client) -> None:
-    staff = staff_who_may(client, *VIEW)
-    for number in (1, 2):
-        create_lane(number, waiting="funds", waiting_since=ago(minutes=2))
-    create_lane(3, waiting="signer", waiting_since=ago(minutes=2))
-    create_lane(4, network="polygon", waiting="funds", waiting_since=ago(minutes=2))
-    url = links(part(staff, "Needs attention"))["sepolia: lanes that wait for funds"]
-    assert staff.get(url).context["cl"].result_count == 2
-
-
-def test_a_lane_that_is_held_or_waits_is_named_once(client: Client) -> None:
-    lanes = [
-        create_lane(1, holds=HELD, held_since=NOON),
-        create_lane(2, waiting="funds", waiting_since=ago(minutes=9)),
-    ]
-    for lane in lanes:
-        factories.transaction(lane, created_at=ago(minutes=20))
-    found = about_transactions(staff_who_may(client, *VIEW))
-    assert [line.partition(" Treasury")[0] for line in found] == [
-        "sepolia: held lanes 1 lane",
-        "sepolia: lanes that wait for funds 1 lane",
-    ]
-
-
-def test_mined_and_final_transactions_do_not_wait(client: Client) -> None:
-    lane = create_lane()
-    row = in_flight(lane, 5, created_at=ago(hours=1))
-    row.status, row.mined_attempt = Status.MINED, row.last_attempt
-    row.save()
-    factories.transaction(lane, status=Status.FAILED, created_at=ago(hours=1))
-    assert about_transactions(staff_who_may(client, *VIEW)) == []
 
 
 def test_the_card_counts_open_transactions_and_lanes(client: Client) -> None:
@@ -184,13 +186,6 @@ def test_the_card_counts_open_transactions_and_lanes(client: Client) -> None:
     assert links(part(staff, "Transactions"))["Held lanes"] == "/admin/transactions/lane/?state=held"
 
 
-def test_the_overview_says_nothing_to_who_may_not_view_transactions(client: Client) -> None:
-    create_lane(1, holds=HELD, held_since=NOON)
-    staff = staff_who_may(client, "view_relayer", "view_lane")
-    assert about_transactions(staff) == []
-    assert "Transactions" not in parts(staff)
-
-
 def test_without_the_extension_there_is_no_card_and_no_link(client: Client, settings: Settings) -> None:
     staff = staff_who_may(client, *VIEW)
     links_of_list = 'href="/admin/transactions/transaction/"'
@@ -215,38 +210,6 @@ def test_the_overview_makes_as_many_queries_for_many_lanes_as_for_few(client: Cl
     assert counted[0] == counted[1]
 
 
-def by_nonce() -> QuerySet[Any]:
-    return Lane.objects.filter(transactions__nonce=7, transactions__epoch=0).values_list("transactions__pk")
-
-
-def fill_table() -> None:
-    lane = create_lane()
-    values: dict[str, Any] = {"lane": lane, "relayer": lane.relayer, "valid_until": NOON} | factories.final("failed")
-    Transaction.objects.bulk_create((Transaction(nonce=nonce, **values) for nonce in range(1_000)), batch_size=500)
-    factories.transaction(lane, created_at=ago(minutes=20))
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE transactions_transaction")
-        if connection.vendor == "postgresql":
-            # The planner reads a small table whole even where it has an index for the query.
-            cursor.execute("SET LOCAL enable_seqscan = off")
-
-
-def test_a_nonce_is_found_in_the_index_of_lanes() -> None:
-    fill_table()
-    assert "transaction_nonce" in by_nonce().explain()
-
-
-def test_late_transactions_are_found_in_the_index_of_open_ones() -> None:
-    fill_table()
-    assert "transaction_unfinished" in late_rows().explain()
-
-
-def test_the_first_late_transaction_stands_for_the_others_of_its_lane() -> None:
-    lane = create_lane()
-    first, *_ = (factories.transaction(lane, created_at=ago(minutes=20)) for _ in range(3))
-    assert list(late_rows()) == [first]
-
-
 def test_a_long_queue_is_counted_up_to_a_maximum(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changelists, "MAX_COUNTED", 3)
     lane = create_lane()
@@ -259,17 +222,12 @@ def test_a_long_queue_is_counted_up_to_a_maximum(client: Client, monkeypatch: py
         with CaptureQueriesContext(connection) as queries:
             page = staff.get(f"/admin/{path}/change/")
         assert "3+" in str(page.context.get("relayer_lane") or page.context["lane_state"])
-        assert (page.context["strip"]["headline"], page.context["strip"]["more_waiting"]) == (
+        assert (page.context["stuck"]["headline"], page.context["stuck"]["more_waiting"]) == (
             "It is not stuck: 0 in flight, 3+ queued.",
             "and more",
         )
         # Two panels show it.
         assert len([each for each in queries if each["sql"].startswith("SELECT (SELECT COUNT(*)")]) == 1
-
-
-def facts(client: Client, relayer: Relayer) -> dict[str, str]:
-    page = client.get(f"/admin/relayers/relayer/{relayer.pk}/change/")
-    return {name: text(value) for name, value in page.context["relayer_lane"]["facts"].items()}
 
 
 def test_the_page_of_a_relayer_shows_its_lane(client: Client) -> None:
@@ -279,7 +237,9 @@ def test_the_page_of_a_relayer_shows_its_lane(client: Client) -> None:
     in_flight(lane, 6)
     factories.transaction(lane)
     staff = staff_who_may(client, "view_relayer", *VIEW)
-    assert facts(staff, lane.relayer) == {
+    url = f"/admin/relayers/relayer/{lane.relayer.pk}/change/"
+    page = staff.get(url)
+    assert {name: text(value) for name, value in page.context["relayer_lane"]["facts"].items()} == {
         "Lane": "held: used elsewhere held by staff",
         "Account": "0x0000…000001",
         "Pending": "1",
@@ -289,21 +249,11 @@ def test_the_page_of_a_relayer_shows_its_lane(client: Client) -> None:
         "Chain nonce": "5",
         "Next nonce": "7",
     }
-    page = staff.get(f"/admin/relayers/relayer/{lane.relayer.pk}/change/").content.decode()
-    assert "The account was used elsewhere: Nonce 5. Held by staff: Key rotation." in page
+    assert "The account was used elsewhere: Nonce 5. Held by staff: Key rotation." in page.text
     chosen = f"/admin/transactions/transaction/?relayer__sequence__exact={lane.relayer.pk}"
-    assert f'href="{chosen}&amp;status=failed"' in page
-
-
-def test_a_relayer_that_never_sent_says_so(client: Client) -> None:
-    relayer = relayer_factories.relayer()
-    staff = staff_who_may(client, "view_relayer", *VIEW)
-    page = staff.get(f"/admin/relayers/relayer/{relayer.pk}/change/").content.decode()
-    assert "It has not sent a transaction yet." in page
-
-
-def test_the_page_of_a_relayer_hides_transactions_from_who_may_not_view_them(client: Client) -> None:
-    lane = create_lane()
-    assert lane.relayer
-    page = staff_who_may(client, "view_relayer").get(f"/admin/relayers/relayer/{lane.relayer.pk}/change/")
-    assert "relayer_lane" not in page.context
+    assert f'href="{chosen}&amp;status=failed"' in page.text
+    idle = relayer_factories.relayer(identifier="idle")
+    page = staff.get(f"/admin/relayers/relayer/{idle.pk}/change/")
+    assert "It has not sent a transaction yet." in page.text
+    # Who may not view transactions.
+    assert "relayer_lane" not in staff_who_may(client, "view_relayer").get(url).context

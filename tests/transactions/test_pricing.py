@@ -12,9 +12,20 @@ from hypothesis import strategies as st
 from chain.fees.fee_history import FeeHistory
 from chain.nodes.plausibility import plausible_base_fee
 from chain.transactions import Prices
-from tests.transactions.lane_values import BASE_FEE, GWEI, TIP, attempt, found, head, history, legacy_attempt, network
+from tests.transactions.lane_values import (
+    BASE_FEE,
+    GWEI,
+    TIP,
+    attempt,
+    head,
+    history,
+    legacy_attempt,
+    market,
+    network,
+    sender_of,
+)
 from transactions.lanes.prices import pricing
-from transactions.lanes.prices.market import MarketPrice, read_market
+from transactions.lanes.prices.market import MarketPrice
 from transactions.lanes.prices.pricing import PriceTooHigh
 from transactions.models import Transaction
 
@@ -26,9 +37,9 @@ def first(
     speed: str = "fast", name: str = "mainnet", policies: dict[str, Any] | None = None, **changes: Any
 ) -> Prices:
     """Return the first price, with changes of what was read."""
-    market = read_market(network(name), policies or {}, found(**changes), speed)
-    row = Transaction(speed=speed)
-    return pricing.first_price(network(name), policies or {}, row, market)
+    sender = sender_of(network(name), policies)
+    price = market(sender, **changes).price(speed)
+    return pricing.first_price(sender.network, sender.policies, Transaction(speed=speed), price)
 
 
 @pytest.mark.parametrize(
@@ -48,17 +59,8 @@ def test_the_headroom_covers_the_blocks_that_a_speed_may_wait(speed: str, max_fe
 @pytest.mark.parametrize(("speed", "tip"), [("safeLow", 30), ("average", 50), ("fast", 75), ("fastest", 90)])
 def test_the_tip_is_the_median_of_the_speeds_percentile(speed: str, tip: int) -> None:
     rewards = ((1,) * 7, tuple(GWEI + percentile for percentile in (30, 40, 50, 60, 70, 75, 90)), (10**12,) * 7)
-    market = read_market(network(), {}, found(history=FeeHistory(BASE_FEE, True, 50, rewards)), speed)
-    assert (market.base_fee, market.tip) == (BASE_FEE, GWEI + tip)
-
-
-def test_a_tip_is_at_least_that_of_the_network() -> None:
-    assert first(name="polygon", tip=1).max_priority_fee == 25 * GWEI
-
-
-@pytest.mark.parametrize("name", ["arbitrum-one", "zksync-era"])
-def test_where_tips_are_ignored_none_is_offered(name: str) -> None:
-    assert first(name=name) == Prices(max_fee=16_018_066_407, max_priority_fee=0)
+    price = market(history=FeeHistory(BASE_FEE, True, 50, rewards)).price(speed)
+    assert (price.base_fee, price.tip) == (BASE_FEE, GWEI + tip)
 
 
 @pytest.mark.parametrize(("speed", "price"), [("safeLow", 30), ("average", 31.5), ("fast", 33), ("fastest", 37.5)])
@@ -67,11 +69,50 @@ def test_a_single_price_is_the_nodes_with_little_headroom(speed: str, price: flo
     expected = Prices(gas_price=int(price * GWEI))
     assert first(speed, policies={"eip1559_pricing": False}, **quoted) == expected
     assert first(speed, "metis", **quoted) == expected
+    # It covers the base fee and the minimum tip.
+    lowest = first(speed, policies={"eip1559_pricing": False}, gas_price=1)
+    assert lowest == Prices(gas_price=BASE_FEE + 10_000_000)
 
 
-def test_a_single_price_covers_the_base_fee_and_the_minimum_tip() -> None:
-    policies = {"eip1559_pricing": False}
-    assert first(policies=policies, gas_price=1) == Prices(gas_price=BASE_FEE + 10_000_000)
+@pytest.mark.parametrize(
+    ("name", "reported", "gas_used", "base_fee"),
+    [
+        ("mainnet", 112_500, 15_000_000, 112_500),
+        ("mainnet", 112_501, 15_000_000, 100_000),
+        ("mainnet", 87_500, 15_000_000, 87_500),
+        ("mainnet", 87_499, 15_000_000, 100_000),
+        ("mainnet", 0, 15_000_000, 100_000),
+        # Computed by EIP-1559 from a full block; the last block's where other rules apply, which may fall in any way.
+        ("mainnet", 10**12, 30_000_000, 112_500),
+        ("arbitrum-one", 10**12, 30_000_000, 100_000),
+        ("avalanche", 10**12, 30_000_000, 100_000),
+        ("arbitrum-one", 1, 30_000_000, 1),
+    ],
+)
+def test_the_header_replaces_a_history_that_it_rules_out(
+    name: str, reported: int, gas_used: int, base_fee: int
+) -> None:
+    assert plausible_base_fee(network(name), reported, head(100_000, gas_used=gas_used)) == base_fee
+    assert plausible_base_fee(network(name), reported, head(None)) == reported
+
+
+def test_no_price_is_above_the_cap() -> None:
+    assert first(policies={"gas_price_cap": 13 * GWEI}) == Prices(max_fee=13 * GWEI, max_priority_fee=TIP)
+    lowest = BASE_FEE + 10_000_000
+    assert first(tip=100 * GWEI, policies={"gas_price_cap": lowest}) == Prices(None, lowest, lowest)
+    # Below the lowest price of the market.
+    with pytest.raises(PriceTooHigh):
+        first(policies={"gas_price_cap": lowest - 1})
+
+
+def test_the_maximum_of_the_network_counts_where_no_cap_is_set() -> None:
+    ceiling = network().max_gas_price
+    base_fee = ceiling * 4 // 5
+    assert first(base_fee=base_fee) == Prices(None, ceiling, TIP)
+    cap = {"gas_price_cap": 3 * ceiling}
+    assert (first(base_fee=base_fee, policies=cap).max_fee or 0) > ceiling
+    # Tips have a maximum whatever the cap is.
+    assert first(tip=2 * ceiling, policies=cap).max_priority_fee == ceiling // 10
 
 
 @pytest.mark.parametrize("policies", [{}, {"eip1559_pricing": False}])
@@ -84,68 +125,8 @@ def test_a_base_fee_of_zero_never_gives_a_price_of_zero(name: str, policies: dic
     assert pricing.maximum(pricing.replacement(raised)) == 3
 
 
-@pytest.mark.parametrize(
-    ("reported", "base_fee"),
-    [
-        (112_500, 112_500),
-        (112_501, 100_000),
-        (10**12, 100_000),
-        (87_500, 87_500),
-        (87_499, 100_000),
-        (0, 100_000),
-    ],
-)
-def test_a_history_that_the_header_rules_out_is_not_believed(reported: int, base_fee: int) -> None:
-    assert plausible_base_fee(network(), reported, head(100_000)) == base_fee
-
-
-@pytest.mark.parametrize(
-    ("name", "reported", "base_fee"),
-    # Computed by EIP-1559 from a full block; the last block's where other rules apply, which may fall in any way.
-    [
-        ("mainnet", 10**12, 112_500),
-        ("arbitrum-one", 10**12, 100_000),
-        ("avalanche", 10**12, 100_000),
-        ("arbitrum-one", 1, 1),
-        ("avalanche", 1, 1),
-    ],
-)
-def test_the_header_replaces_a_history_that_lies(name: str, reported: int, base_fee: int) -> None:
-    assert plausible_base_fee(network(name), reported, head(100_000, gas_used=30_000_000)) == base_fee
-
-
-def test_a_header_without_a_base_fee_rules_nothing_out() -> None:
-    assert plausible_base_fee(network(), 10**12, head(None)) == 10**12
-
-
 def test_a_lying_history_does_not_raise_the_price() -> None:
     assert first(history=history(10**6 * GWEI)) == first()
-
-
-def test_a_price_is_lowered_to_the_cap() -> None:
-    assert first(policies={"gas_price_cap": 13 * GWEI}) == Prices(max_fee=13 * GWEI, max_priority_fee=TIP)
-
-
-def test_no_tip_is_above_the_cap() -> None:
-    lowest = BASE_FEE + 10_000_000
-    assert first(tip=100 * GWEI, policies={"gas_price_cap": lowest}) == Prices(None, lowest, lowest)
-
-
-def test_a_cap_below_the_lowest_price_of_the_market_stops_it() -> None:
-    with pytest.raises(PriceTooHigh):
-        first(policies={"gas_price_cap": BASE_FEE + 10_000_000 - 1})
-
-
-def test_the_maximum_of_the_network_counts_where_no_cap_is_set() -> None:
-    ceiling = network().max_gas_price
-    base_fee = ceiling * 4 // 5
-    assert first(base_fee=base_fee) == Prices(None, ceiling, TIP)
-    assert (first(base_fee=base_fee, policies={"gas_price_cap": 3 * ceiling}).max_fee or 0) > ceiling
-
-
-def test_tips_have_a_maximum_whatever_the_cap_is() -> None:
-    ceiling = network().max_gas_price
-    assert first(tip=2 * ceiling, policies={"gas_price_cap": 3 * ceiling}).max_priority_fee == ceiling // 10
 
 
 @given(price=PRICE)
@@ -179,9 +160,7 @@ def test_the_highest_price_is_per_field_and_in_the_fields_of_the_newest() -> Non
     attempts = [attempt(30, 1), legacy_attempt(20), attempt(25, 2)]
     assert pricing.highest(attempts) == Prices(max_fee=30, max_priority_fee=20)
     assert pricing.highest(attempts[:2]) == Prices(gas_price=30)
-
-
-def test_an_attempt_found_on_the_chain_has_no_price_to_outbid() -> None:
+    # One found on the chain has no price to outbid.
     assert pricing.highest([attempt(max_fee_text="", max_priority_fee_text="")]) is None
 
 
@@ -193,3 +172,9 @@ def test_a_minimum_below_the_maximum_fee_is_that_of_the_tip() -> None:
     old = Prices(max_fee=80 * GWEI, max_priority_fee=8 * GWEI)
     assert pricing.replacement(old, 20 * GWEI) == Prices(max_fee=90 * GWEI, max_priority_fee=20 * GWEI)
     assert pricing.replacement(old, 100 * GWEI) == Prices(max_fee=100 * GWEI, max_priority_fee=9 * GWEI)
+
+
+def test_tips_are_those_of_the_network() -> None:
+    assert first(name="polygon", tip=1).max_priority_fee == 25 * GWEI
+    for name in ("arbitrum-one", "zksync-era"):
+        assert first(name=name) == Prices(max_fee=16_018_066_407, max_priority_fee=0)

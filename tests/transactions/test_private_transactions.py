@@ -123,40 +123,35 @@ def test_a_private_transaction_that_is_queued_again_stays_private(lab: PrivateLa
     assert lab.public_bytes() == []
 
 
-def test_a_cancellation_goes_to_public_nodes_when_the_private_ones_have_dropped_the_original(lab: PrivateLab) -> None:
+@pytest.mark.parametrize("fallback", [None, 3])
+def test_a_cancellation_goes_to_public_nodes_when_the_private_ones_have_dropped_the_original(
+    lab: PrivateLab, fallback: int | None
+) -> None:
+    lab.change(private_fallback_blocks=fallback)
     row = lab.send("a")
     lab.turn()
-    actions.cancel(row.pk, by="tests")
-    lab.turn()
-    assert (lab.private.raw, lab.private.held()) == (raw(row), [])
-    block = attempts(row)[1].private_since
-    assert block is not None
-    assert shown_reason(lab, row) == (
-        f"It is being replaced by a no-op, which private nodes have until block {block + 26}: "
-        "Its cancellation was requested."
-    )
-
-    lab.pass_blocks(25)
+    if fallback:
+        # The relayer says after how many blocks public nodes get it.
+        blocks, status = fallback, "confirmed"
+    else:
+        blocks, status = 26, "canceled"
+        actions.cancel(row.pk, by="tests")
+        lab.turn()
+        assert (lab.private.raw, lab.private.held()) == (raw(row), [])
+        block = attempts(row)[1].private_since
+        assert block is not None
+        assert shown_reason(lab, row) == (
+            f"It is being replaced by a no-op, which private nodes have until block {block + 26}: "
+            "Its cancellation was requested."
+        )
+    lab.pass_blocks(blocks - 1)
     assert lab.public_bytes() == []
     lab.pass_blocks(1)
-    noop = raw(row)[-1]
-    assert set(lab.public_bytes()) == {noop}
+    newest = raw(row)[-1]
+    assert set(lab.public_bytes()) == {newest}
     lab.finish()
-
-    assert Transaction.objects.get().status == "canceled"
-    assert set(lab.public_bytes()) == {noop}
-
-
-def test_the_relayer_says_after_how_many_blocks_public_nodes_get_it(lab: PrivateLab) -> None:
-    lab.change(private_fallback_blocks=3)
-    row = lab.send("a")
-    lab.turn()
-    lab.pass_blocks(2)
-    assert lab.public_bytes() == []
-    lab.pass_blocks(1)
-    assert set(lab.public_bytes()) == {raw(row)[-1]}
-    lab.finish()
-    assert Transaction.objects.get().status == "confirmed"
+    assert Transaction.objects.get().status == status
+    assert set(lab.public_bytes()) == {newest}
 
 
 def test_a_private_transaction_waits_for_private_nodes_without_a_nonce(lab: PrivateLab) -> None:

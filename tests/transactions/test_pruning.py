@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from relayer_service.database.clock import database_now
 from spending.models import SpendingLimit, SpendingPolicy
-from tests.concurrency import wait_until, waits_for_a_lock
+from tests.concurrency import PATIENCE_SECONDS, wait_until, waits_for_a_lock
 from tests.relayers import factories as relayers
 from tests.transactions import factories
 from tests.transactions.limits import limit_relayer, policy
@@ -24,7 +24,7 @@ from transactions.limits import windows
 from transactions.models import Attempt, Charge, Lane, Status, StatusChange, Transaction
 from transactions.repair import pruning
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_engines]
 
 
 @pytest.fixture
@@ -54,58 +54,65 @@ def left() -> list[str]:
     return list(Transaction.objects.order_by("pk").values_list("identifier", flat=True))
 
 
-def test_expired_rows_go_with_their_attempts_and_time_line(lane: Lane) -> None:
+def test_expired_rows_go_with_their_attempts_and_time_line(lane: Lane, settings: Any) -> None:
     final(lane, None, 31)
     limit = SpendingLimit.objects.create(policy=policy(), name="value")
     Charge.objects.create(transaction=final(lane, 0, 31), limit=limit, hour=1, amount_text="1", reserved_text="1")
+    # A nonce above a kept one is kept, as an open row is, however old.
     final(lane, 1, 29)
+    final(lane, 2, 31)
+    factories.transaction(lane, identifier="pending", created_at=days_ago(31))
+    settings.TRANSACTIONS_KEEP_DAYS = 0
     pruning.prune()
-    assert left() == ["tx-1"]
-    assert [attempt.transaction.identifier for attempt in Attempt.objects.all()] == ["tx-1"]
-    assert [change.transaction.identifier for change in StatusChange.objects.all()] == ["tx-1"]
+    assert left() == ["none", "tx-0", "tx-1", "tx-2", "pending"]
+    settings.TRANSACTIONS_KEEP_DAYS = 30
+    with CaptureQueriesContext(connection) as queries:
+        pruning.prune()
+    assert left() == ["tx-1", "tx-2", "pending"]
+    assert [attempt.transaction.identifier for attempt in Attempt.objects.order_by("pk")] == ["tx-1", "tx-2"]
+    assert [change.transaction.identifier for change in StatusChange.objects.order_by("pk")] == ["tx-1", "tx-2"]
     assert not Charge.objects.exists()
     # From here on, every nonce must have its row.
     assert Lane.objects.get().first_nonce == 1
-
-
-def test_zero_days_keep_everything(lane: Lane, settings: Any) -> None:
-    settings.TRANSACTIONS_KEEP_DAYS = 0
-    final(lane, 0, 10_000)
-    pruning.prune()
-    assert left() == ["tx-0"]
-
-
-def test_an_open_row_is_kept_however_old(lane: Lane) -> None:
-    final(lane, 0, 31, status=Status.SUBMITTED, finished_at=None)
-    final(lane, None, 31, status=Status.PENDING, finished_at=None)
-    pruning.prune()
-    assert left() == ["tx-0", "none"]
-
-
-def test_a_nonce_above_a_kept_one_is_kept(lane: Lane) -> None:
-    final(lane, 0, 31)
-    final(lane, 1, 29)
-    final(lane, 2, 31)
-    pruning.prune()
-    assert left() == ["tx-1", "tx-2"]
-    assert Lane.objects.get().first_nonce == 1
+    # No table is read through: the columns of attempts have neither a constraint nor an index.
+    statements = [query["sql"] for query in queries]
+    assert not [sql for sql in statements if 'attempt_id" IN' in sql]
+    # Rows are chosen before the lane is locked.
+    depth, depths = 0, []
+    for sql in statements:
+        depth += sql.startswith(("SAVEPOINT", "BEGIN")) - sql.startswith(("RELEASE", "COMMIT"))
+        if sql.startswith("SELECT") and '"finished_at" <' in sql:
+            depths.append(depth)
+    assert set(depths) == {0}
 
 
 @pytest.mark.parametrize("final_nonce", [1, None])
 def test_a_nonce_that_is_not_final_on_the_chain_is_kept(lane: Lane, final_nonce: int | None) -> None:
     Lane.objects.update(final_nonce=final_nonce)
-    for nonce in range(3):
-        final(lane, nonce, 31)
+    rows = [final(lane, nonce, 31) for nonce in range(3)]
     pruning.prune()
     assert left() == (["tx-1", "tx-2"] if final_nonce else ["tx-0", "tx-1", "tx-2"])
-
-
-def test_nonces_of_an_earlier_epoch_are_deleted_whatever_they_are(lane: Lane) -> None:
-    final(lane, 500, 31)
-    Lane.objects.update(epoch=1, final_nonce=None)
+    # What another worker has deleted lowers no first nonce.
+    Lane.objects.update(first_nonce=5)
+    pruning._delete(lane.pk, rows[1:2])
+    assert Lane.objects.get().first_nonce == 5
+    # Those of an earlier epoch are deleted whatever they are.
+    Lane.objects.update(epoch=1, final_nonce=None, first_nonce=0)
     pruning.prune()
-    assert left() == []
-    assert Lane.objects.get().first_nonce == 0
+    assert (left(), Lane.objects.get().first_nonce) == ([], 0)
+
+
+def test_the_policy_of_a_relayer_token_or_open_transaction_stays(lane: Lane, user: User) -> None:
+    assert lane.relayer is not None
+    assert kept(limit_relayer(lane.relayer, max_value="1"))
+    token = AccessToken.objects.create(name="shop", user=user, spending=policy(max_value="1"))
+    row = factories.transaction(lane, token_spending=token.spending)
+    assert kept(token.spending)
+    token.delete()
+    # Otherwise it would fail: its rules are read when it gets its nonce.
+    assert kept(token.spending)
+    Transaction.objects.filter(pk=row.pk).update(**factories.final("expired"))
+    assert not kept(token.spending)
 
 
 def test_what_a_waiting_request_may_repeat_is_kept(lane: Lane) -> None:
@@ -117,20 +124,6 @@ def test_what_a_waiting_request_may_repeat_is_kept(lane: Lane) -> None:
     waiting.delete()
     pruning.prune()
     assert left() == []
-
-
-def test_rows_are_chosen_before_the_lane_is_locked(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "BATCH_SIZE", 2)
-    for nonce in range(5):
-        final(lane, nonce, 31)
-    with CaptureQueriesContext(connection) as queries:
-        pruning.prune()
-    depth, depths = 0, []
-    for sql in (query["sql"] for query in queries):
-        depth += sql.startswith(("SAVEPOINT", "BEGIN")) - sql.startswith(("RELEASE", "COMMIT"))
-        if sql.startswith("SELECT") and '"finished_at" <' in sql:
-            depths.append(depth)
-    assert set(depths) == {0}
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(0.001, [2, 4, 8, 2]), (0.04, [2, *14 * [1]])])
@@ -156,12 +149,55 @@ def test_a_lane_that_is_locked_for_long_loses_fewer_rows_at_once(
     assert (left(), Lane.objects.get().first_nonce, sizes, len(pauses)) == ([], 16, expected, len(expected))
 
 
-def test_deleting_reads_no_table_through(lane: Lane) -> None:
-    """The columns of attempts have neither a constraint nor an index."""
+@pytest.mark.postgresql
+def test_a_lane_is_locked_last_and_does_not_wait_for_the_disk(lane: Lane) -> None:
     final(lane, 0, 31)
     with CaptureQueriesContext(connection) as queries:
         pruning.prune()
-    assert not [sql for query in queries if 'attempt_id" IN' in (sql := query["sql"])]
+    statements = [query["sql"] for query in queries]
+    first = statements.index("SET LOCAL synchronous_commit = off")
+    checked = statements.index("SET CONSTRAINTS ALL IMMEDIATE")
+    assert {sql.split()[0] for sql in statements[first + 2 : checked]} == {"SELECT", "DELETE"}
+    assert [" UPDATE" in f" {sql}" for sql in statements[first:checked]] == [False] * (checked - first)
+    assert "FOR NO KEY UPDATE" in statements[checked + 1]
+    assert statements[checked + 2].startswith("UPDATE")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.postgresql
+def test_who_has_the_lane_and_waits_for_an_old_row_gets_it(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests lock the lane first: together with the rows that pruning has deleted, that would be a deadlock."""
+    row = final(lane, 0, 31)
+    pauses: list[float] = []
+    locked, deleted, done = threading.Event(), threading.Event(), threading.Event()
+
+    def cancel() -> None:
+        with transaction.atomic():
+            Lane.objects.select_for_update().get(pk=lane.pk)
+            locked.set()
+            deleted.wait(PATIENCE_SECONDS)
+            assert Transaction.objects.select_for_update().get(pk=row.pk).identifier == "tx-0"
+        done.set()
+        connection.close()
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        done.wait(PATIENCE_SECONDS)
+
+    def execute(statement: str) -> None:
+        run(statement)
+        if statement.startswith("SET CONSTRAINTS"):
+            deleted.set()
+
+    run = pruning._execute
+    monkeypatch.setattr(pruning, "_execute", execute)
+    monkeypatch.setattr("transactions.repair.pruning.time.sleep", pause)
+    requester = threading.Thread(target=cancel)
+    requester.start()
+    locked.wait(PATIENCE_SECONDS)
+    pruning.prune()
+    requester.join()
+    assert (left(), pauses[0]) == ([], 1)
 
 
 # Spending policies that no relayer and no token has.
@@ -197,15 +233,6 @@ def test_a_policy_without_a_holder_goes_with_its_limits_and_old_charges(
     assert (SpendingLimit.objects.count(), Charge.objects.count(), len(left())) == (0, 0, 3)
 
 
-def test_the_policy_of_a_relayer_or_token_stays(lane: Lane, user: User) -> None:
-    assert lane.relayer is not None
-    assert kept(limit_relayer(lane.relayer, max_value="1"))
-    token = AccessToken.objects.create(name="shop", user=user, spending=policy(max_value="1"))
-    assert kept(token.spending)
-    token.delete()
-    assert not kept(token.spending)
-
-
 @pytest.mark.parametrize("hour", [HOUR - 20, windows.OPEN_HOUR])
 def test_a_policy_on_which_something_counts_stays(lane: Lane, hour: int) -> None:
     """Such as what another token has replaced, and is still in flight."""
@@ -213,15 +240,6 @@ def test_a_policy_on_which_something_counts_stays(lane: Lane, hour: int) -> None
     counted(orphan, final(lane, 0, 0.5), hour)
     assert kept(orphan)
     assert Charge.objects.count() == 1
-
-
-def test_a_policy_of_an_open_transaction_stays(lane: Lane) -> None:
-    """Otherwise it would fail: its rules are read when it gets its nonce."""
-    orphan = policy(max_value="1")
-    row = factories.transaction(lane, token_spending=orphan)
-    assert kept(orphan)
-    Transaction.objects.filter(pk=row.pk).update(**factories.final("expired"))
-    assert not kept(orphan)
 
 
 def test_what_is_counted_meanwhile_keeps_a_policy(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:

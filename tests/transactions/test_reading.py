@@ -27,14 +27,6 @@ def used(nonce: int, block: int) -> UsedNonce:
     return UsedNonce(nonce, hash_of(raw(nonce)), where, RECEIVER, nonce + 100, b"", 21_000, prices, is_proven=True)
 
 
-def test_a_view_has_the_final_count_of_the_last_head() -> None:
-    with serve(FakeChain(100, [85, 89, 95]), NETWORK) as reader:
-        view = reader.view(Question([ADDRESS], [85], 99, last_head=99))
-    assert (view.head.number, view.final_number) == (100, 90)
-    assert view.counts == {ADDRESS: Counts(3, 3, 2, 89)}
-    assert view.hashes == {number: f"0x{number:064x}" for number in (85, 89, 100)}
-
-
 @pytest.mark.parametrize(("highest", "is_behind"), [(103, False), (104, True), (None, False)])
 def test_a_node_more_than_three_blocks_behind_is_rejected(highest: int | None, is_behind: bool) -> None:
     with serve(FakeChain(100, []), NETWORK) as reader:
@@ -44,14 +36,6 @@ def test_a_node_more_than_three_blocks_behind_is_rejected(highest: int | None, i
                 reader.view(question)
         else:
             assert reader.view(question).head.number == 100
-
-
-@pytest.mark.parametrize(("last_head", "counted_at"), [(97, 87), (98, None), (100, None)])
-def test_a_count_is_final_only_at_the_depth_of_the_same_node(last_head: int, counted_at: int | None) -> None:
-    """A node that is behind may still have a block at that height that another one replaces."""
-    with serve(FakeChain(97, [80]), NETWORK) as reader:
-        view = reader.view(Question([ADDRESS], [], last_head, last_head=last_head))
-    assert view.counts == {ADDRESS: Counts(1, 1, None if counted_at is None else 1, counted_at)}
 
 
 def test_a_search_narrows_the_range_by_counts() -> None:
@@ -77,15 +61,18 @@ def test_a_search_reads_blocks_where_the_state_is_pruned() -> None:
     [
         (KEY, {}, True),
         (KEY, {"gasPrice": GWEI}, True),
-        # The same key on another chain.
+        # The same key on another chain, or for any chain.
         (KEY, {"chainId": 1}, False),
+        (KEY, None, False),
         (OTHER_KEY, {}, False),
     ],
 )
 def test_a_signature_of_the_account_for_the_chain_proves_a_use(
-    by: str, fields: dict[str, Any], is_proven: bool
+    by: str, fields: dict[str, Any] | None, is_proven: bool
 ) -> None:
-    chosen = signed(by, 0, **fields)
+    plain = {"to": RECEIVER, "value": 1, "gas": 21_000, "gasPrice": GWEI, "nonce": 0}
+    unprotected = bytes(Account.sign_transaction(plain, by).raw_transaction)
+    chosen = unprotected if fields is None else signed(by, 0, **fields)
     chain = FakeChain(100, [95], changes=entry(chosen) | {"from": ADDRESS.lower()})
     with serve(chain, NETWORK) as reader:
         found = search(reader, ADDRESS, 0, 90, 100).found
@@ -93,29 +80,15 @@ def test_a_signature_of_the_account_for_the_chain_proves_a_use(
     assert (found.hash, found.is_proven) == (hash_of(chosen), is_proven)
 
 
-def test_a_signature_for_any_chain_proves_nothing() -> None:
-    plain = {"to": RECEIVER, "value": 1, "gas": 21_000, "gasPrice": GWEI, "nonce": 0}
-    raw = bytes(Account.sign_transaction(plain, KEY).raw_transaction)
-    with serve(FakeChain(100, [95], changes=entry(raw)), NETWORK) as reader:
-        found = search(reader, ADDRESS, 0, 90, 100).found
-    assert found is not None
-    assert found.is_proven is False
-
-
 @pytest.mark.parametrize("changes", [{"input": "0xzz"}, {"hash": "<b>"}, {"hash": "0x" + "ab" * 40}, {"gas": None}])
 def test_an_entry_that_cannot_be_read_is_skipped(changes: dict[str, Any]) -> None:
     with serve(FakeChain(100, [95], changes=changes), NETWORK) as reader:
         assert search(reader, ADDRESS, 0, 90, 100) == Search(None, 100)
-
-
-def test_a_block_without_a_list_of_transactions_has_none() -> None:
-    answer = {"number": "0x5f", "hash": "0x" + "ab" * 32, "transactions": 5}
-    assert searching._find(answer, ADDRESS, 0, 1) is None
-
-
-def test_a_search_stops_at_a_block_that_the_node_does_not_have() -> None:
+    # Nor is one of a block that the node does not have, or that has no list.
     with serve(FakeChain(95, [98]), NETWORK) as reader:
         assert search(reader, ADDRESS, 0, 90, 100) == Search(None, 95)
+    answer = {"number": "0x5f", "hash": "0x" + "ab" * 32, "transactions": 5}
+    assert searching._find(answer, ADDRESS, 0, 1) is None
 
 
 def test_final_counts_come_from_earlier_looks_where_the_state_is_pruned() -> None:
@@ -141,3 +114,15 @@ def test_a_receipt_without_the_hash_of_a_block_is_none(block_hash: Any) -> None:
     answer = {"blockNumber": "0x1", "status": "0x1", "blockHash": block_hash, "transactionHash": "0xaa"}
     assert read_receipt("0xaa", answer) is None
     assert read_receipt("0xaa", answer | {"blockHash": f"0x{1:064x}"}) is not None
+
+
+def test_a_view_has_the_final_count_of_the_last_head() -> None:
+    with serve(FakeChain(100, [85, 89, 95]), NETWORK) as reader:
+        view = reader.view(Question([ADDRESS], [85], 99, last_head=99))
+    assert (view.head.number, view.final_number) == (100, 90)
+    assert view.counts == {ADDRESS: Counts(3, 3, 2, 89)}
+    assert view.hashes == {number: f"0x{number:064x}" for number in (85, 89, 100)}
+    # A node that is behind may still have a block at that height that another one replaces.
+    with serve(FakeChain(97, [80]), NETWORK) as reader:
+        for last_head, expected in ((97, Counts(1, 1, 1, 87)), (98, Counts(1, 1, None, None))):
+            assert reader.view(Question([ADDRESS], [], last_head, last_head=last_head)).counts == {ADDRESS: expected}

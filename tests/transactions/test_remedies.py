@@ -93,8 +93,8 @@ REFUSED_PRICE: dict[str, Any] = {"outcome": Outcome.UNDERPRICED, "accepted_at": 
         (in_flight(43, **low_price(9)), {}, None),
         (in_flight(41), {}, None),
         # Holes, and what others sent.
-        (Cell(State.HOLE, 42, is_next=True), {}, Remedy.FILL_HOLE),
-        (Cell(State.HOLE, 43), {}, None),
+        (Cell(State.GAP, 42, is_next=True), {}, Remedy.FILL_GAP),
+        (Cell(State.GAP, 43), {}, None),
         (Cell(State.ELSEWHERE, 41), {}, Remedy.HOLD),
         (Cell(State.ELSEWHERE, 41), {"holds": {"external": HELD}}, None),
         (Cell(State.ELSEWHERE, 41), {"accepted_below": 42}, None),
@@ -126,13 +126,10 @@ def test_the_next_best_is_recommended_instead_of_what_is_refused() -> None:
     found = recommend(cell, lane(), PATIENCE, NOW, lambda cell, remedy: "It is mined.")
     assert found.remedy is None
     assert found.why == ("No block includes it: the next base fee is 10 gwei. Speed up is not possible: It is mined.")
-
-
-def test_a_price_of_the_client_is_not_raised_by_the_service() -> None:
-    row = {"pricing": "eip1559"}
-    found = recommend(in_flight(row=row, **low_price(9)), lane(), PATIENCE, NOW)
+    found = recommend(in_flight(row={"pricing": "eip1559"}, **low_price(9)), lane(), PATIENCE, NOW)
     assert found.remedy == Remedy.SPEED_UP
     assert found.why.endswith("Its client set the price, which the service does not raise.")
+    assert (expected_wait(12), expected_wait(0.25)) == (timedelta(minutes=6), timedelta(minutes=5))
 
 
 def row(nonce: int | None, status: str = "submitted", **values: Any) -> Transaction:
@@ -147,10 +144,10 @@ def test_cells_show_what_every_nonce_is_used_for() -> None:
     assert [(cell.nonce, cell.state.value, cell.is_next) for cell in cells] == [
         (40, "mined", False),
         (41, "elsewhere", False),
-        (42, "hole", True),
+        (42, "gap", True),
         (43, "in_flight", False),
         (44, "in_flight", False),
-        (45, "hole", False),
+        (45, "gap", False),
         (None, "waiting", False),
     ]
     assert cells[3].market == MARKET
@@ -164,23 +161,18 @@ def test_cells_show_what_every_nonce_is_used_for() -> None:
     assert (head.since, head.is_next) == (RECENT, True)
 
 
-def test_final_nonces_whose_rows_were_pruned_are_not_shown() -> None:
-    account = lane(chain_nonce=42, next_nonce=42, final_nonce=41)
-    assert [cell.nonce for cell in build_cells(account, nonce_range(account), [], [], {})] == [41]
-
-
 def test_nonces_of_another_program_are_shown_above_those_of_the_lane() -> None:
     account = lane(chain_nonce=44, next_nonce=42, holds={"external": {**HELD, "used_below": 45}})
     cells = build_cells(account, nonce_range(account), [], [], {})
     assert [(cell.nonce, cell.state.value) for cell in cells][3:] == [
         *((42, "elsewhere"), (43, "elsewhere"), (44, "elsewhere")),
     ]
-
-
-def test_only_some_of_many_nonces_are_shown() -> None:
+    # Only some of many nonces are shown, and no final ones whose rows were pruned.
     nonces = nonce_range(lane(chain_nonce=42, next_nonce=1042))
     assert (nonces.first, nonces.end, nonces.hidden) == (39, 58, 984)
     assert nonce_range(lane(chain_nonce=None, next_nonce=None)).end == 0
+    account = lane(chain_nonce=42, next_nonce=42, final_nonce=41)
+    assert [cell.nonce for cell in build_cells(account, nonce_range(account), [], [], {})] == [41]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +186,7 @@ def test_only_some_of_many_nonces_are_shown() -> None:
         ([], FUNDS, {"pending": 1}, (True, "WHY.")),
         ([], {"paused": True}, {"pending": 2}, (True, "The relayer is paused. 2 requests wait.")),
         ([], {"paused": True}, {}, (False, "It is not stuck: nothing is in flight or queued.")),
-        ([Cell(State.HOLE, 42, is_next=True)], {}, {"submitted": 2},
+        ([Cell(State.GAP, 42, is_next=True)], {}, {"submitted": 2},
          (True, ("The chain expects nonce 42, which no transaction has: 2 transactions in flight cannot be mined "
                 "before it is used."))),
         ([], {"due_at": NOW - timedelta(minutes=5)}, {"pending": 1},
@@ -211,7 +203,3 @@ def test_the_headline(
 ) -> None:
     found = headline(lane(**values), cells, counts, PATIENCE, NOW, "WHY.")
     assert (found.is_stuck, found.text) == expected
-
-
-def test_a_transaction_is_late_after_30_blocks_and_5_minutes() -> None:
-    assert (expected_wait(12), expected_wait(0.25)) == (timedelta(minutes=6), timedelta(minutes=5))

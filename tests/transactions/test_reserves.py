@@ -14,7 +14,7 @@ from transactions.lanes import leasing, work
 from transactions.lanes.prices.costs import in_flight_costs
 from transactions.models import Attempt, Lane, Status, Transaction
 from transactions.requests import actions, dry_run
-from transactions.topups import opening
+from transactions.top_ups import sending
 
 pytestmark = pytest.mark.django_db
 
@@ -36,12 +36,15 @@ def in_flight(lane: Lane, nonce: int, costs: dict[PURPOSE, int], **changes: Any)
     return row
 
 
-def test_the_attempt_that_costs_most_is_reserved(lane: Lane) -> None:
+def test_the_attempt_that_costs_most_is_reserved(lane: Lane, django_assert_num_queries: Any) -> None:
     rows = [
         in_flight(lane, 5, {PURPOSE.SEND: 9, PURPOSE.BUMP: 10}),
         in_flight(lane, 6, {PURPOSE.SEND: 400, PURPOSE.REPLACE: 300}, payload_version=2),
         in_flight(lane, 7, {PURPOSE.SEND: 5_000, PURPOSE.CANCEL: 1_000}),
     ]
+    # Attempts of one payload are not read.
+    with django_assert_num_queries(0):
+        assert in_flight_costs(rows[:1]) == {rows[0].pk: 10}
     # It had another nonce before, which another program has used.
     factories.attempt(rows[1], number=0, nonce=1, hash="0x01", max_cost_text="90000")
     Transaction.objects.filter(pk=rows[1].pk).update(last_attempt=rows[1].attempts.get(purpose=PURPOSE.REPLACE))
@@ -51,13 +54,7 @@ def test_the_attempt_that_costs_most_is_reserved(lane: Lane) -> None:
     assert loaded.costs == {rows[0].pk: 10, rows[1].pk: 400, rows[2].pk: 5_000}
     assert (loaded.in_flight_cost, loaded.cost_of_others(rows[2])) == (5_410, 410)
     assert lane.relayer is not None
-    assert (opening.reserved(lane.relayer), dry_run._in_flight_cost(lane)) == (5_410, 5_410)
-
-
-def test_attempts_of_one_payload_are_not_read(lane: Lane, django_assert_num_queries: Any) -> None:
-    row = in_flight(lane, 7, {PURPOSE.SEND: 9, PURPOSE.BUMP: 10})
-    with django_assert_num_queries(0):
-        assert in_flight_costs([row]) == {row.pk: 10}
+    assert (sending.reserved(lane.relayer), dry_run._in_flight_cost(lane)) == (5_410, 5_410)
 
 
 def test_what_a_replaced_payload_reserves_is_free_for_the_next_attempt(local_chain: LocalChain) -> None:

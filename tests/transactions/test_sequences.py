@@ -25,10 +25,10 @@ def network(settings: Any, tmp_path: Path) -> Iterator[None]:
 
 
 def test_random_sequences_follow_the_table_and_end() -> None:
-    found = {seed: sequence.run(seed, checks_gate=True) for seed in range(amount(some=10, enough=150))}
+    found = {seed: sequence.run(seed, checks_gate=True) for seed in range(amount(some=10, enough=30))}
     assert {seed: (each.violations, each.steps) for seed, each in found.items() if each.violations} == {}
 
 
 def test_random_tokens_and_staff_exceed_no_right() -> None:
-    found = {seed: rights.run(seed) for seed in range(amount(some=10, enough=60))}
+    found = {seed: rights.run(seed) for seed in range(amount(some=10, enough=15))}
     assert {seed: (each.violations, each.steps) for seed, each in found.items() if each.violations} == {}

@@ -1,4 +1,4 @@
-"""`judge`, from rows and a view of the chain to verdicts: a table of cases, and what holds for any view."""
+"""`judge`, from rows and a view of the chain to judgments: a table of cases, and what holds for any view."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from chain.networks import networks
 from transactions.models import FINAL, IN_FLIGHT, Attempt, Lane, Status, Transaction
 from transactions.records.reasons import CANCELED_TOO_LATE, REPLACED_TOO_LATE
 from transactions.records.states import Cause
-from transactions.settlement.reading import Block, ChainView, Counts, Receipt
-from transactions.settlement.settling import (
+from transactions.settlement.judging import (
     REVERTED,
     Consumed,
     Contradicted,
     Disputed,
     Finished,
+    Judgment,
     Mined,
     Reorged,
-    Verdict,
     Watched,
     judge,
     receipts_to_compare,
     receipts_to_read,
 )
+from transactions.settlement.reading import Block, ChainView, Counts, Receipt
+
+pytestmark = pytest.mark.both_engines
 
 ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 NETWORK = replace(networks()["mainnet"], confirmations=3, finality_depth=10)
@@ -72,9 +74,57 @@ CANCEL, REPLACE = attempt(2, "cancel"), attempt(2, "replace", 2)
 GAP, FOUND = attempt(1, "gap"), attempt(2, "external")
 
 
-def verdict(watched: Watched, seen: ChainView, of: Lane | None = None) -> Verdict | None:
+def judgment(watched: Watched, seen: ChainView, of: Lane | None = None) -> Judgment | None:
     found = judge(of or lane(), [watched], seen, NETWORK)
     return found[0] if found else None
+
+
+MOVED = Block(101, "0x" + "dd" * 32)
+
+
+REPLACED = {100: OTHER.hash}
+
+
+FINAL_ROW = row("confirmed", mined=SEND)
+
+
+MINED_ROW = row("mined", mined=SEND)
+
+
+SENT_ROW = row("sent")
+
+
+@pytest.mark.parametrize(
+    ("watched", "seen", "expected"),
+    [
+        # A receipt of a block that is not in the chain, and none at the latest block, decide nothing.
+        (SENT_ROW, view(101, receipt(SEND, OTHER)), None),
+        (SENT_ROW, view(120, counts=(8, 7)), None),
+        # None of a nonce in a final block is to be explained.
+        (SENT_ROW, view(120, counts=(8, 8)), Consumed(SENT_ROW.row)),
+        # Its block was replaced, or it is in another one now.
+        (MINED_ROW, view(102, hashes=REPLACED), Reorged(MINED_ROW.row)),
+        (MINED_ROW, view(102, receipt(SEND, MOVED)), Reorged(MINED_ROW.row)),
+        # A receipt that was invented does not hold a row.
+        (MINED_ROW, view(101, counts=(7, 0)), None),
+        (MINED_ROW, view(102, counts=(7, 0)), Reorged(MINED_ROW.row)),
+        (MINED_ROW, view(102, counts=(8, 0)), None),
+        # A node without the block, or without the receipt.
+        (MINED_ROW, view(99, hashes={}), None),
+        (MINED_ROW, view(200), None),
+        # Confirmations count the block itself.
+        (MINED_ROW, view(101, receipt(SEND)), None),
+        (MINED_ROW, view(102, receipt(SEND)), Finished(MINED_ROW.row, Cause.SUCCEEDED, "", receipt(SEND))),
+        # A final row that left the chain, is in another block, or has another result there.
+        (FINAL_ROW, view(104, hashes=REPLACED),
+         Contradicted(FINAL_ROW.row, "block 100 was replaced, and the transaction is in no block")),
+        (FINAL_ROW, view(104, receipt(SEND, MOVED), hashes=REPLACED), None),
+        (FINAL_ROW, view(104, receipt(SEND, MOVED, succeeded=False), hashes=REPLACED),
+         Contradicted(FINAL_ROW.row, "the transaction has another result in block 101")),
+    ],
+)  # fmt: skip
+def test_what_is_judged(watched: Watched, seen: ChainView, expected: Judgment | None) -> None:
+    assert judgment(watched, seen) == expected
 
 
 @pytest.mark.parametrize("status", IN_FLIGHT)
@@ -83,98 +133,49 @@ def verdict(watched: Watched, seen: ChainView, of: Lane | None = None) -> Verdic
 def test_a_receipt_of_any_attempt_is_mined(status: str, which: Attempt, succeeded: bool) -> None:
     watched = row(status, SEND, which)
     found = receipt(which, succeeded=succeeded)
-    assert verdict(watched, view(100, found)) == Mined(watched.row, which, found)
-
-
-def test_a_receipt_of_a_block_that_is_not_in_the_chain_is_ignored() -> None:
-    assert verdict(row("submitted"), view(101, receipt(SEND, OTHER))) is None
-
-
-def test_no_receipt_at_the_latest_block_decides_nothing() -> None:
-    assert verdict(row("submitted"), view(120, counts=(8, 7))) is None
-
-
-def test_no_receipt_of_a_nonce_in_a_final_block_is_to_be_explained() -> None:
-    watched = row("sent")
-    assert verdict(watched, view(120, counts=(8, 8))) == Consumed(watched.row)
-
-
-def test_a_mined_row_whose_block_was_replaced_is_reorged() -> None:
-    watched = row("mined", mined=SEND)
-    assert verdict(watched, view(102, hashes={100: OTHER.hash})) == Reorged(watched.row)
-
-
-@pytest.mark.parametrize(("head", "count", "is_reorged"), [(101, 7, False), (102, 7, True), (102, 8, False)])
-def test_a_receipt_that_was_invented_does_not_hold_a_row(head: int, count: int, is_reorged: bool) -> None:
-    watched = row("mined", mined=SEND)
-    decided = verdict(watched, view(head, counts=(count, 0)))
-    assert decided == (Reorged(watched.row) if is_reorged else None)
-
-
-def test_a_mined_row_that_is_in_another_block_now_is_reorged() -> None:
-    watched = row("mined", mined=SEND)
-    assert verdict(watched, view(102, receipt(SEND, Block(101, "0x" + "dd" * 32)))) == Reorged(watched.row)
-
-
-def test_a_node_without_the_block_decides_nothing() -> None:
-    assert verdict(row("mined", mined=SEND), view(99, hashes={})) is None
-
-
-def test_a_missing_receipt_of_a_mined_row_decides_nothing() -> None:
-    assert verdict(row("mined", mined=SEND), view(200)) is None
-
-
-@pytest.mark.parametrize(("head", "is_confirmed"), [(100, False), (101, False), (102, True)])
-def test_confirmations_count_the_block_itself(head: int, is_confirmed: bool) -> None:
-    watched, found = row("mined", mined=SEND), receipt(SEND)
-    expected = Finished(watched.row, Cause.SUCCEEDED, "", found) if is_confirmed else None
-    assert verdict(watched, view(head, found)) == expected
+    assert judgment(watched, view(100, found)) == Mined(watched.row, which, found)
 
 
 @pytest.mark.parametrize(
-    ("kind", "mined", "succeeded", "cause", "reason"),
+    ("mined", "succeeded", "columns", "cause", "reason"),
     [
-        ("request", SEND, True, Cause.SUCCEEDED, ""),
-        ("request", SEND, False, Cause.REVERTED, REVERTED),
-        ("request", BUMP, True, Cause.SUCCEEDED, ""),
-        ("request", FOUND, True, Cause.SUCCEEDED, ""),
-        ("request", FOUND, False, Cause.REVERTED, REVERTED),
-        ("request", EXPIRE, True, Cause.NOOP_MINED, "Because."),
-        ("request", EXPIRE, False, Cause.NOOP_MINED, "Because."),
-        ("request", CLOSE, True, Cause.NOOP_MINED, "Because."),
-        ("request", CANCEL, True, Cause.NOOP_MINED, "Because."),
-        ("gap", GAP, True, Cause.GAP_CLOSED, ""),
-        ("gap", GAP, False, Cause.GAP_CLOSED, ""),
-    ],
-)
-def test_why_a_row_is_final_follows_from_what_was_mined(
-    kind: str, mined: Attempt, succeeded: bool, cause: Cause, reason: str
-) -> None:
-    watched = row("mined", mined, mined=mined, kind=kind, action_reason="Because.")
-    found = receipt(mined, succeeded=succeeded)
-    assert verdict(watched, view(110, found)) == Finished(watched.row, cause, reason, found)
-
-
-@pytest.mark.parametrize(
-    ("mined", "succeeded", "action", "version", "cause", "reason"),
-    [
-        (SEND, True, "cancel", 1, Cause.SUCCEEDED, CANCELED_TOO_LATE),
-        (SEND, False, "cancel", 1, Cause.REVERTED, f"{REVERTED} {CANCELED_TOO_LATE}"),
-        (SEND, True, "", 2, Cause.SUCCEEDED, REPLACED_TOO_LATE),
-        (SEND, True, "cancel", 2, Cause.SUCCEEDED, f"{CANCELED_TOO_LATE} {REPLACED_TOO_LATE}"),
-        (REPLACE, True, "", 2, Cause.SUCCEEDED, ""),
-        (SEND, True, "speed_up", 1, Cause.SUCCEEDED, ""),
+        (BUMP, True, {}, Cause.SUCCEEDED, ""),
+        (FOUND, True, {}, Cause.SUCCEEDED, ""),
+        (FOUND, False, {}, Cause.REVERTED, REVERTED),
+        (EXPIRE, True, {}, Cause.NOOP_MINED, "Because."),
+        (EXPIRE, False, {}, Cause.NOOP_MINED, "Because."),
+        (CLOSE, True, {}, Cause.NOOP_MINED, "Because."),
+        (CANCEL, True, {}, Cause.NOOP_MINED, "Because."),
+        (GAP, True, {"kind": "gap"}, Cause.GAP_CLOSED, ""),
+        (GAP, False, {"kind": "gap"}, Cause.GAP_CLOSED, ""),
+        # What was requested too late.
+        (SEND, True, {"requested_action": "cancel"}, Cause.SUCCEEDED, CANCELED_TOO_LATE),
+        (SEND, False, {"requested_action": "cancel"}, Cause.REVERTED, f"{REVERTED} {CANCELED_TOO_LATE}"),
+        (SEND, True, {"payload_version": 2}, Cause.SUCCEEDED, REPLACED_TOO_LATE),
+        (SEND, True, {"requested_action": "cancel", "payload_version": 2}, Cause.SUCCEEDED,
+         f"{CANCELED_TOO_LATE} {REPLACED_TOO_LATE}"),
+        (REPLACE, True, {"payload_version": 2}, Cause.SUCCEEDED, ""),
+        (SEND, True, {"requested_action": "speed_up"}, Cause.SUCCEEDED, ""),
         # The no-op of an expiry, which a cancellation has taken over.
-        (EXPIRE, True, "cancel", 1, Cause.NOOP_MINED, "Because."),
+        (EXPIRE, True, {"requested_action": "cancel"}, Cause.NOOP_MINED, "Because."),
     ],
-)
-def test_what_was_requested_too_late_is_the_reason(
-    mined: Attempt, succeeded: bool, action: str, version: int, cause: Cause, reason: str
+)  # fmt: skip
+def test_why_a_row_is_final_follows_from_what_was_mined(
+    mined: Attempt, succeeded: bool, columns: dict[str, Any], cause: Cause, reason: str
 ) -> None:
-    columns = {"requested_action": action, "payload_version": version, "action_reason": "Because."}
-    watched = row("mined", mined, mined=mined, **columns)
+    watched = row("mined", mined, mined=mined, action_reason="Because.", **columns)
     found = receipt(mined, succeeded=succeeded)
-    assert verdict(watched, view(110, found)) == Finished(watched.row, cause, reason, found)
+    assert judgment(watched, view(110, found)) == Finished(watched.row, cause, reason, found)
+
+
+def test_receipts_are_read_of_every_attempt_that_decides() -> None:
+    # That the count covers, and again before a row becomes final, or if it is disputed.
+    rows = [row("submitted", SEND, BUMP), Watched(Transaction(pk=2, status="sent", nonce=8), [attempt(3)])]
+    assert receipts_to_read(lane(), rows, view(100, counts=(8, 0)), NETWORK) == [SEND.hash, BUMP.hash]
+    watched = row("mined", SEND, BUMP, mined=BUMP)
+    assert receipts_to_read(lane(), [watched], view(101), NETWORK) == []
+    assert receipts_to_read(lane(), [watched], view(102), NETWORK) == [SEND.hash, BUMP.hash]
+    assert receipts_to_read(lane(), [HELD], view(120), NETWORK) == [SEND.hash, CANCEL.hash]
 
 
 @pytest.mark.parametrize(
@@ -192,36 +193,8 @@ def test_what_was_requested_too_late_is_the_reason(
 def test_rows_with_rivals_become_final_at_finality_depth(watched: Watched, of: Lane) -> None:
     assert watched.row.mined_attempt is not None
     found = receipt(watched.row.mined_attempt)
-    assert verdict(watched, view(109, found), of) is None
-    assert isinstance(verdict(watched, view(110, found), of), Finished)
-
-
-def test_a_final_row_that_left_the_chain_is_contradicted() -> None:
-    watched = row("confirmed", mined=SEND)
-    details = "block 100 was replaced, and the transaction is in no block"
-    assert verdict(watched, view(104, hashes={100: OTHER.hash})) == Contradicted(watched.row, details)
-
-
-def test_a_final_row_in_another_block_with_the_same_result_is_not_contradicted() -> None:
-    moved = receipt(SEND, Block(101, "0x" + "dd" * 32))
-    assert verdict(row("confirmed", mined=SEND), view(104, moved, hashes={100: OTHER.hash})) is None
-
-
-def test_a_final_row_with_another_result_is_contradicted() -> None:
-    watched, moved = row("confirmed", mined=SEND), receipt(SEND, Block(101, "0x" + "dd" * 32), succeeded=False)
-    details = "the transaction has another result in block 101"
-    assert verdict(watched, view(104, moved, hashes={100: OTHER.hash})) == Contradicted(watched.row, details)
-
-
-def test_receipts_are_read_of_every_attempt_that_the_count_covers() -> None:
-    rows = [row("submitted", SEND, BUMP), Watched(Transaction(pk=2, status="sent", nonce=8), [attempt(3)])]
-    assert receipts_to_read(lane(), rows, view(100, counts=(8, 0)), NETWORK) == [SEND.hash, BUMP.hash]
-
-
-def test_receipts_are_read_again_before_a_row_becomes_final() -> None:
-    watched = row("mined", SEND, BUMP, mined=BUMP)
-    assert receipts_to_read(lane(), [watched], view(101), NETWORK) == []
-    assert receipts_to_read(lane(), [watched], view(102), NETWORK) == [SEND.hash, BUMP.hash]
+    assert judgment(watched, view(109, found), of) is None
+    assert isinstance(judgment(watched, view(110, found), of), Finished)
 
 
 blocks = st.builds(Block, st.integers(90, 110), st.sampled_from([BLOCK.hash, OTHER.hash]))
@@ -247,7 +220,7 @@ def cases(draw: st.DrawFn) -> tuple[Watched, ChainView]:
 @given(cases())
 def test_every_verdict_has_its_evidence(case: tuple[Watched, ChainView]) -> None:
     watched, seen = case
-    found, judged = verdict(watched, seen), watched.row
+    found, judged = judgment(watched, seen), watched.row
     match found:
         case Mined(_, which, proof):
             assert judged.status in IN_FLIGHT
@@ -311,7 +284,7 @@ def test_a_second_node_that_contradicts_holds_a_row(
 ) -> None:
     reported = None if second is None else {each.hash: each for each in second}
     seen = view(120, found, second_url="http://other", second=reported)
-    decided = verdict(watched, seen)
+    decided = judgment(watched, seen)
     assert (decided.cause if isinstance(decided, Finished) else decided and type(decided)) == expected
     if isinstance(decided, Finished):
         assert decided.is_corroborated is (second == [found])
@@ -341,9 +314,5 @@ def test_after_lost_commits_a_second_node_must_agree(second: list[Receipt] | Non
     watched, held = row("mined", GAP, mined=GAP, kind="gap"), lane(holds={"lost_commits": {}})
     reported = None if second is None else {each.hash: each for each in second}
     seen = view(120, receipt(GAP), second_url="http://other", second=reported)
-    assert isinstance(verdict(watched, seen, held), Finished) is ends
+    assert isinstance(judgment(watched, seen, held), Finished) is ends
     assert receipts_to_compare(held, [watched], view(120, receipt(GAP)), NETWORK) == [GAP.hash]
-
-
-def test_all_attempts_of_a_disputed_row_are_read_again() -> None:
-    assert receipts_to_read(lane(), [HELD], view(120), NETWORK) == [SEND.hash, CANCEL.hash]

@@ -35,19 +35,6 @@ DRAFT = Draft(CHAIN_ID, 0, RECEIVER, 1, b"\xfe\xed", 100_000, DYNAMIC)
 RICH = 10**24
 
 
-@pytest.fixture(params=SERVERS)
-def signer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Signer]:
-    with running_signer(request.param, monkeypatch) as made:
-        yield made
-
-
-@pytest.fixture
-def random_signer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Signer]:
-    """A KMS whose signatures of one digest differ each time."""
-    with running_signer("provider_b_kms", monkeypatch) as made:
-        yield made
-
-
 def claimed_lane(chain: LocalChain, signer: Signer, address: str) -> Lane:
     nodes = [{"url": chain.url, "weight": 100}]
     relayer = relayer_factories.relayer(network="hardhat", rpc_urls=nodes, signer=signer, address=address)
@@ -84,55 +71,28 @@ def expected_view(draft: Draft, sender: str) -> dict[str, Any]:
     return prices | common | {"from": sender, "to": draft.to, "input": f"0x{draft.data.hex()}"}
 
 
-def test_there_is_a_server_for_every_type_that_signs_for_ethereum() -> None:
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_chain_accepts_what_a_signer_signs(
+    name: str, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
     types = [name for name in settings.SIGNER_BACKENDS if signer_signing.backend_class(name).curve == Curve.SECP256K1]
     assert types == list(SERVERS)
-
-
-@pytest.mark.parametrize("prices", [LEGACY, DYNAMIC], ids=["legacy", "EIP-1559"])
-def test_the_chain_accepts_what_a_signer_signs(signer: Signer, prices: Prices, local_chain: LocalChain) -> None:
-    address = signer_signing.backend_for(signer).identity()
-    local_chain.rpc("hardhat_setBalance", address, hex(RICH))
-    draft = replace(DRAFT, prices=prices)
-    signed = signing.sign(signer, address, draft)
-    assert (signed.draft, signed.hash) == (draft, hash_of(signed.raw))
-    assert local_chain.send_raw(signed.raw) == signed.hash
-    assert node_view(local_chain, signed.hash) == expected_view(draft, address)
-    assert sender_of(signed.raw) == address
-    assert int(local_chain.rpc("eth_getTransactionByHash", signed.hash)["s"], 16) <= SECPK1_N // 2
-    local_chain.mine()
-    assert local_chain.is_mined(signed.hash)
-
-
-@pytest.mark.parametrize("prices", [LEGACY, DYNAMIC], ids=["legacy", "EIP-1559"])
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"value": 0, "data": b""},
-        {"value": 2**53 - 1},
-        {"value": 2**53 + 1},
-        {"value": 2**255},
-        {"nonce": 2**53 - 1},
-        {"nonce": 2**53 + 1},
-        {"to": "", "data": b"\x60\x00"},
-        {"data": bytes(range(256)) * 40, "gas": 1_000_000},
-    ],
-    ids=["zero", "2^53-1 wei", "2^53+1 wei", "2^255 wei", "nonce 2^53-1", "nonce 2^53+1", "creation", "long data"],
-)
-def test_the_node_decodes_the_values_that_were_signed(
-    changes: dict[str, Any], prices: Prices, local_chain: LocalChain
-) -> None:
-    draft = replace(DRAFT, prices=prices, **changes)
-    local_chain.rpc("hardhat_setBalance", ADDRESS, hex(2**256 - 1))
-    signed = signing.sign(relayer_factories.signer(), ADDRESS, draft)
-    local_chain.send_raw(signed.raw)
-    assert node_view(local_chain, signed.hash) == expected_view(draft, ADDRESS)
-
-
-def test_signing_for_another_address_is_refused(signer: Signer) -> None:
-    with pytest.raises(SignerError) as refused:
-        signing.sign(signer, RECEIVER, DRAFT)
-    assert str(refused.value) == f"The signer's address is not {RECEIVER} any more."
+    with running_signer(name, monkeypatch) as signer:
+        address = signer_signing.backend_for(signer).identity()
+        local_chain.rpc("hardhat_setBalance", address, hex(RICH))
+        for nonce, prices in enumerate((LEGACY, DYNAMIC)):
+            draft = replace(DRAFT, prices=prices, nonce=nonce)
+            signed = signing.sign(signer, address, draft)
+            assert (signed.draft, signed.hash) == (draft, hash_of(signed.raw))
+            assert local_chain.send_raw(signed.raw) == signed.hash
+            assert node_view(local_chain, signed.hash) == expected_view(draft, address)
+            assert sender_of(signed.raw) == address
+            assert int(local_chain.rpc("eth_getTransactionByHash", signed.hash)["s"], 16) <= SECPK1_N // 2
+            local_chain.mine()
+            assert local_chain.is_mined(signed.hash)
+        with pytest.raises(SignerError) as refused:
+            signing.sign(signer, RECEIVER, DRAFT)
+        assert str(refused.value) == f"The signer's address is not {RECEIVER} any more."
 
 
 def test_a_signer_with_another_address_commits_nothing(local_chain: LocalChain) -> None:
@@ -148,59 +108,44 @@ def test_a_signer_with_another_address_commits_nothing(local_chain: LocalChain) 
     assert (Attempt.objects.count(), local_chain.waiting()) == (0, [])
 
 
-def test_of_signatures_that_differ_after_a_crash_one_is_committed(
-    random_signer: Signer, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def random_signer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Signer]:
+    """A KMS whose signatures of one digest differ each time."""
+    with running_signer("provider_b_kms", monkeypatch) as made:
+        yield made
+
+
+@pytest.mark.parametrize("is_overtaken", [False, True])
+def test_of_signatures_of_the_same_row_that_differ_one_is_committed(
+    random_signer: Signer, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch, is_overtaken: bool
 ) -> None:
+    """A worker crashes after signing, or hangs until its lease ends and another one has done all its work."""
     lane = claimed_lane(local_chain, random_signer, ADDRESS)
     row = factories.transaction(lane)
     sign, made = signing.sign, []
 
-    def noted(*args: Any) -> signing.Signed:
+    def interrupted(*args: Any) -> signing.Signed:
         made.append(sign(*args))
-        return made[-1]
-
-    def crash(name: str) -> None:
-        if name == "signed" and len(made) == 1:
+        if len(made) > 1:
+            return made[-1]
+        if not is_overtaken:
             raise KeyboardInterrupt
+        Lane.objects.filter(pk=lane.pk).update(due_at=database_now())
+        other = leasing.claim(lane.pk)
+        assert other is not None
+        take_turn(other)
+        return made[0]
 
-    monkeypatch.setattr("transactions.lanes.turn.sign", noted)
-    monkeypatch.setattr("transactions.lanes.turn.step", crash)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr("transactions.lanes.turn.sign", interrupted)
+    with pytest.raises(LeaseLost if is_overtaken else KeyboardInterrupt):
         take_turn(lane)
-    assert Attempt.objects.count() == 0
-    take_turn(lane)
+    if not is_overtaken:
+        assert Attempt.objects.count() == 0
+        take_turn(lane)
 
     lost, kept = made
     assert (lost.draft, lost.raw != kept.raw) == (kept.draft, True)
     assert [(each.transaction, bytes(each.raw), each.hash) for each in Attempt.objects.all()] == [
         (row, kept.raw, kept.hash)
     ]
-    assert local_chain.waiting() == [kept.hash]
-
-
-def test_of_two_workers_that_sign_the_same_row_one_commits(
-    random_signer: Signer, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lane = claimed_lane(local_chain, random_signer, ADDRESS)
-    factories.transaction(lane)
-    sign, made = signing.sign, []
-
-    def overtaken(*args: Any) -> signing.Signed:
-        signed = sign(*args)
-        made.append(signed)
-        if len(made) == 1:
-            # While the first worker hangs after signing, its lease ends and another one does all its work.
-            Lane.objects.filter(pk=lane.pk).update(due_at=database_now())
-            other = leasing.claim(lane.pk)
-            assert other is not None
-            take_turn(other)
-        return signed
-
-    monkeypatch.setattr("transactions.lanes.turn.sign", overtaken)
-    with pytest.raises(LeaseLost):
-        take_turn(lane)
-
-    lost, kept = made
-    assert lost.raw != kept.raw
-    assert [bytes(each.raw) for each in Attempt.objects.all()] == [kept.raw]
     assert local_chain.waiting() == [kept.hash]

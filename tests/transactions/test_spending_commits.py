@@ -15,7 +15,6 @@ from django.test.utils import CaptureQueriesContext
 
 from chain.transactions import Draft, Prices
 from relayer_service.database.clock import database_now
-from relayers.models import Relayer
 from spending.models import SpendingLimit, SpendingPolicy
 from spending.rules import Payload
 from tests.relayers import factories as relayer_factories
@@ -37,9 +36,9 @@ from transactions.models import Attempt, Charge, Lane, Transaction
 from transactions.records.states import Cause
 from transactions.repair.limit_checks import limit_violations, settle_final
 from transactions.requests import actions
-from transactions.settlement.settling import NO_RECEIPT
+from transactions.settlement.judging import NO_RECEIPT
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_engines]
 
 GAS_LIMIT, GAS_PRICE = 50_000, 10
 GAS_COST = GAS_LIMIT * GAS_PRICE
@@ -50,16 +49,20 @@ PURPOSE = Attempt.Purpose
 
 
 @pytest.fixture
-def relayer() -> Relayer:
-    return relayer_factories.relayer()
-
-
-@pytest.fixture
-def lane(relayer: Relayer) -> Lane:
+def lane() -> Lane:
     """A lane that this worker holds."""
-    claimed = leasing.claim(factories.lane(relayer).pk)
+    return claimed_lane()
+
+
+def claimed_lane(**values: Any) -> Lane:
+    claimed = leasing.claim(factories.lane(relayer_factories.relayer(**values)).pk)
     assert claimed is not None
     return claimed
+
+
+def limit(lane: Lane, **rules: Any) -> SpendingPolicy:
+    assert lane.relayer is not None
+    return limit_relayer(lane.relayer, **rules)
 
 
 def request(lane: Lane, value: int = 5, **changes: Any) -> Transaction:
@@ -112,8 +115,7 @@ def mine(row: Transaction, **columns: Any) -> None:
 
 
 def test_gas_counts_at_its_ceiling_from_the_nonce_and_at_its_cost_from_the_receipt(lane: Lane) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(3 * GAS_COST), max_value_per_day="100")
+    chosen = limit(lane, max_gas_cost_per_day=str(3 * GAS_COST), max_value_per_day="100")
     row = request(lane)
     assert used(chosen, "gas") == 0
     send(lane, row)
@@ -122,93 +124,78 @@ def test_gas_counts_at_its_ceiling_from_the_nonce_and_at_its_cost_from_the_recei
     assert used(chosen, "gas") == REAL_COST
     move(row, Cause.REORGED, **NO_RECEIPT)
     assert used(chosen, "gas") == GAS_COST
+    # Without its nonce, its value counts and no gas.
+    move(row, Cause.NONCE_TAKEN, nonce=None)
+    assert (used(chosen), used(chosen, "gas")) == (5, 0)
+    Lane.objects.update(next_nonce=7)
+    assert send(lane, row) == [7]
+    assert (used(chosen), used(chosen, "gas")) == (5, GAS_COST)
     mine(row, l1_fee_text="11")
     move(row, Cause.SUCCEEDED)
     assert (used(chosen, "gas"), used(chosen)) == (REAL_COST + 11, 5)
 
 
-def test_a_receipt_without_a_price_leaves_the_ceiling(lane: Lane) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(GAS_COST))
-    row = request(lane)
-    send(lane, row)
-    mine(row, effective_gas_price_text="")
-    assert used(chosen, "gas") == GAS_COST
-
-
 def test_no_nonce_is_committed_over_a_limit_of_gas(lane: Lane) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(2 * GAS_COST))
-    rows = [request(lane) for _ in range(3)]
-    assert send(lane, *rows) == [0, 1, None]
+    chosen = limit(lane, max_gas_cost_per_day=str(2 * GAS_COST))
+    rows = [request(lane) for _ in range(4)]
+    assert send(lane, *rows[:3]) == [0, 1, None]
     assert used(chosen, "gas") == 2 * GAS_COST
     mine(rows[0])
     mine(rows[1])
     assert send(lane, rows[2]) == [2]
+    # Nor at a price of zero: its nonce would need a no-op, which is never refused, and each one would burn more.
+    limit(lane, max_gas_cost_per_day="1")
+    commit(lane, Result([attempt(rows[3], 3, PURPOSE.SEND, 0)]))
+    assert nonces(rows[3]) == [None]
 
 
-def test_a_price_of_zero_does_not_pass_an_exceeded_limit_of_gas(lane: Lane) -> None:
-    """Its nonce would need a no-op, which is never refused: each one would burn more."""
-    assert lane.relayer is not None
-    limit_relayer(lane.relayer, max_gas_cost_per_day=str(GAS_COST))
-    rows = [request(lane), request(lane)]
-    commit(lane, Result([attempt(rows[0], 0, PURPOSE.SEND, 0)]))
-    assert add(lane, rows[0], PURPOSE.CANCEL, GAS_PRICE + 1) == 2
-    commit(lane, Result([attempt(rows[1], 1, PURPOSE.SEND, 0)]))
-    assert nonces(*rows) == [0, None]
+@pytest.mark.parametrize("purpose", [PURPOSE.CANCEL, PURPOSE.REPLACE])
+def test_the_word_of_one_node_does_not_release_what_was_replaced(lane: Lane, purpose: Attempt.Purpose) -> None:
+    chosen = limit(lane, max_value_per_day="10")
+    rows, is_canceled = [request(lane), request(lane)], purpose == PURPOSE.CANCEL
+    for row in rows:
+        send(lane, row)
+        if not is_canceled:
+            Transaction.objects.filter(pk=row.pk).update(value_text="2", payload_version=2)
+            reserve(row)
+        add(lane, row, purpose, 20)
+        mine(row)
+        move(row, Cause.NOOP_MINED if is_canceled else Cause.SUCCEEDED)
+    assert used(chosen) == 10
+    let_hours_pass(2)
+    corroborate(rows[0])
+    assert used(chosen) == (5 if is_canceled else 7)
+    # As with a single node: it gets old.
+    let_hours_pass(23)
+    assert used(chosen) == 0
 
 
 def test_rules_that_were_tightened_before_the_commit_stop_it(lane: Lane) -> None:
-    assert lane.relayer is not None
-    limit_relayer(lane.relayer, max_value="5")
     rows = [request(lane, value) for value in (4, 5)]
-    limit_relayer(lane.relayer, max_value="4")
-    assert send(lane, *rows) == [0, None]
-
-
-def test_data_to_the_own_account_gets_no_nonce(lane: Lane) -> None:
-    assert lane.relayer is not None
-    limit_relayer(lane.relayer, max_value="5")
+    limit(lane, max_value="4")
     assert send(lane, request(lane, 0, to=lane.address, data=b"data")) == [None]
+    assert send(lane, *rows) == [0, None]
+    # Nor is a price raised above the maximum of automatic ones.
+    Transaction.objects.filter(pk=rows[0].pk).update(pricing="legacy", gas_price_text=str(10**13))
+    assert add(lane, rows[0], PURPOSE.BUMP, 10**13) == 1
+    assert add(lane, rows[0], PURPOSE.CANCEL, 10**13) == 2
 
 
-def test_rules_of_the_token_hold_at_the_commit(lane: Lane) -> None:
-    chosen = policy(max_value_per_day="8")
-    rows = [request(lane, token_spending=chosen), request(lane, token_spending=chosen), request(lane)]
-    # The nonces after the one that is stopped would leave a gap.
-    assert send(lane, *rows) == [0, None, None]
-    assert used(chosen) == 5
-
-
-def test_a_policy_that_is_gone_allows_nothing(lane: Lane) -> None:
-    chosen = policy()
-    row = request(lane, token_spending=chosen)
-    SpendingPolicy.objects.all().delete()
-    assert send(lane, row) == [None]
-
-
-def test_requests_of_a_deleted_token_are_sent_under_its_rules(
+def test_requests_are_sent_under_the_rules_of_their_token_though_it_is_deleted(
     lane: Lane, admin_client: Client, admin_user: User
 ) -> None:
     chosen = policy(max_value_per_day="8")
     token, _ = issue(name="limited", user=admin_user, scopes=["send"], spending=chosen)
-    rows = [request(lane, token_spending=chosen), request(lane, token_spending=chosen)]
+    rows = [request(lane, token_spending=chosen), request(lane, token_spending=chosen), request(lane)]
     admin_client.post(f"/admin/tokens/accesstoken/{token.pk}/delete/", {"post": "yes"})
     assert not AccessToken.objects.exists()
-    assert send(lane, *rows) == [0, None]
-
-
-def test_what_waits_for_its_nonce_counts_however_long(lane: Lane) -> None:
-    """Otherwise what was accepted on several days could be sent within one hour."""
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="8")
-    row = request(lane)
-    reserve(row)
-    let_hours_pass(30)
-    with pytest.raises(SpendingRefused):
-        reserve(request(lane))
-    assert send(lane, row) == [0]
+    # The nonces after the one that is stopped would leave a gap.
+    assert send(lane, *rows) == [0, None, None]
     assert used(chosen) == 5
+    gone = policy()
+    row = request(lane, token_spending=gone)
+    SpendingPolicy.objects.filter(pk=gone.pk).delete()
+    assert send(lane, row) == [None]
 
 
 TOKEN = "0x5FbDB2315678afecb367f032d93F642f64180aa3"  # a contract
@@ -232,8 +219,7 @@ def test_what_was_in_flight_counts_for_a_day_after_it_was_mined(
     lane: Lane, rules: dict[str, Any], name: str, columns: dict[str, Any]
 ) -> None:
     """Otherwise twice the limit could leave within two hours."""
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, **rules)
+    chosen = limit(lane, **rules)
     first, second = request(lane, **columns), request(lane, **columns)
     send(lane, first)
     let_hours_pass(30)
@@ -249,8 +235,7 @@ def test_what_was_in_flight_counts_for_a_day_after_it_was_mined(
 
 
 def test_after_a_reorg_it_counts_until_it_is_mined_again(lane: Lane) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="8")
+    chosen = limit(lane, max_value_per_day="8")
     row = request(lane)
     send(lane, row)
     mine(row)
@@ -274,9 +259,8 @@ def reserve(row: Transaction) -> None:
         recharge(row, Payload(row.to, row.value, bytes(row.data)), database_now())
 
 
-def test_a_bump_over_the_limit_is_not_committed_and_a_no_op_is(lane: Lane) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(GAS_COST + GAS_LIMIT))
+def test_a_bump_over_the_limit_is_not_committed_and_a_no_op_is(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = limit(lane, max_gas_cost_per_day=str(GAS_COST + GAS_LIMIT))
     row = request(lane)
     send(lane, row)
     assert add(lane, row, PURPOSE.BUMP, GAS_PRICE + 1) == 2
@@ -284,16 +268,9 @@ def test_a_bump_over_the_limit_is_not_committed_and_a_no_op_is(lane: Lane) -> No
     assert used(chosen, "gas") == GAS_LIMIT * (GAS_PRICE + 1)
     assert add(lane, row, PURPOSE.EXPIRE, GAS_PRICE + 3) == 3
     assert used(chosen, "gas") == GAS_LIMIT * (GAS_PRICE + 3)
-
-
-def test_rules_that_were_set_before_the_commit_of_a_higher_price_stop_it(lane: Lane) -> None:
-    row = request(lane)
-    assert send(lane, row) == [0]
-    Transaction.objects.filter(pk=row.pk).update(pricing="legacy", gas_price_text=str(10**13))
-    assert lane.relayer is not None
-    limit_relayer(lane.relayer, max_value="5")
-    assert add(lane, row, PURPOSE.BUMP, 10**13) == 1
-    assert add(lane, row, PURPOSE.CANCEL, 10**13) == 2
+    monkeypatch.setattr("transactions.settlement.nonces.holds.noops_due", lambda lane: [1])
+    commit(lane, Result([attempt(None, 1, PURPOSE.GAP)]))
+    assert used(chosen, "gas") == GAS_LIMIT * (GAS_PRICE + 3) + GAS_COST
 
 
 @pytest.mark.parametrize(
@@ -305,8 +282,7 @@ def test_rules_that_were_set_before_the_commit_of_a_higher_price_stop_it(lane: L
     ],
 )
 def test_what_was_not_executed_is_released(lane: Lane, cause: Cause, purpose: Attempt.Purpose, counts: bool) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="10", max_gas_cost_per_day=str(10 * GAS_COST))
+    chosen = limit(lane, max_value_per_day="10", max_gas_cost_per_day=str(10 * GAS_COST))
     row = request(lane)
     send(lane, row)
     if purpose != PURPOSE.SEND:
@@ -325,54 +301,25 @@ def corroborate(row: Transaction) -> None:
         settle([row], row.corroborated_at)
 
 
-def test_the_word_of_one_node_does_not_release_what_a_no_op_replaced(lane: Lane) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="10")
-    rows = [request(lane), request(lane)]
-    for row in rows:
-        send(lane, row)
-        add(lane, row, PURPOSE.CANCEL, 20)
-        mine(row)
-        move(row, Cause.NOOP_MINED)
-    assert used(chosen) == 10
-    let_hours_pass(2)
-    corroborate(rows[0])
-    assert used(chosen) == 5
-    # As with a single node: it gets old.
-    let_hours_pass(23)
-    assert used(chosen) == 0
-
-
-def test_the_word_of_one_node_does_not_release_another_payload(lane: Lane) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="10")
-    row = request(lane, 5)
-    send(lane, row)
-    Transaction.objects.update(value_text="2", payload_version=2)
-    reserve(row)
-    add(lane, row, PURPOSE.REPLACE, 20)
-    mine(row)
-    move(row, Cause.SUCCEEDED)
-    assert used(chosen) == 5
-    corroborate(row)
-    assert used(chosen) == 2
-
-
 @pytest.mark.parametrize(
-    ("receipt", "cost"),
+    ("network", "receipt", "cost"),
     [
-        ({"gas_used": 0, "effective_gas_price_text": "0"}, 21_000 * GAS_PRICE),
-        ({"gas_used": 0}, 21_000 * GAS_PRICE),
-        ({"effective_gas_price_text": "0"}, REAL_COST),
-        ({"effective_gas_price_text": "0", "l1_fee_text": "3"}, REAL_COST + 3),
-        ({"gas_used": 10**9}, GAS_COST),
-        ({"effective_gas_price_text": str(10**9)}, GAS_COST),
-        ({"l1_fee_text": str(10**18)}, GAS_COST),
+        ("sepolia", {"gas_used": 0, "effective_gas_price_text": "0"}, 21_000 * GAS_PRICE),
+        ("sepolia", {"gas_used": 0}, 21_000 * GAS_PRICE),
+        ("sepolia", {"effective_gas_price_text": "0", "l1_fee_text": "3"}, REAL_COST + 3),
+        ("sepolia", {"gas_used": 10**9}, GAS_COST),
+        ("sepolia", {"effective_gas_price_text": str(10**9)}, GAS_COST),
+        ("sepolia", {"l1_fee_text": str(10**18)}, GAS_COST),
+        # Without a price, or where none is certain, the ceiling stays.
+        ("sepolia", {"effective_gas_price_text": ""}, GAS_COST),
+        ("arbitrum-one", {"gas_used": 0, "effective_gas_price_text": "0"}, GAS_COST),
     ],
 )
-def test_a_receipt_reports_no_less_than_was_signed_and_no_more(lane: Lane, receipt: dict[str, Any], cost: int) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(GAS_COST))
+def test_a_receipt_reports_no_less_than_was_signed_and_no_more(
+    network: str, receipt: dict[str, Any], cost: int
+) -> None:
+    lane = claimed_lane(network=network)
+    chosen = limit(lane, max_gas_cost_per_day=str(GAS_COST))
     row = request(lane)
     send(lane, row)
     mine(row, **receipt)
@@ -381,21 +328,9 @@ def test_a_receipt_reports_no_less_than_was_signed_and_no_more(lane: Lane, recei
     assert used(chosen, "gas") == cost
 
 
-def test_a_cost_of_nothing_leaves_the_ceiling_where_no_price_is_certain() -> None:
-    lane = leasing.claim(factories.lane(relayer_factories.relayer(network="arbitrum-one")).pk)
-    assert lane is not None
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(GAS_COST))
-    row = request(lane)
-    send(lane, row)
-    mine(row, gas_used=0, effective_gas_price_text="0")
-    assert used(chosen, "gas") == GAS_COST
-
-
 def test_what_was_found_on_the_chain_may_cost_more_than_was_reserved(lane: Lane) -> None:
     """An attempt whose commit was lost, at a higher price."""
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(GAS_COST))
+    chosen = limit(lane, max_gas_cost_per_day=str(GAS_COST))
     row = request(lane)
     send(lane, row)
     price = {"gas_limit": GAS_LIMIT, "gas_price_text": "30"}
@@ -405,42 +340,24 @@ def test_what_was_found_on_the_chain_may_cost_more_than_was_reserved(lane: Lane)
 
 
 def test_rows_that_end_without_a_nonce_are_released(lane: Lane) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="10")
+    chosen = limit(lane, max_value_per_day="10")
     rows = [request(lane), request(lane)]
     for row in rows:
         reserve(row)
         row.refresh_from_db()
+    # However long they wait: otherwise what was accepted on several days could be sent within one hour.
+    let_hours_pass(30)
     assert used(chosen) == 10
+    with pytest.raises(SpendingRefused):
+        reserve(request(lane))
     Transaction.objects.filter(pk=rows[0].pk).update(valid_until=factories.SIGNED_AT)
     commit(lane, Result(closings=[Closing(rows[0], Cause.EXPIRED, "late"), Closing(rows[1], Cause.REFUSED, "never")]))
     assert used(chosen) == 0
 
 
-def test_a_row_that_loses_its_nonce_counts_its_value_and_no_gas(lane: Lane) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="10", max_gas_cost_per_day=str(GAS_COST))
-    row = request(lane)
-    send(lane, row)
-    move(row, Cause.NONCE_TAKEN, nonce=None)
-    assert (used(chosen), used(chosen, "gas")) == (5, 0)
-    Lane.objects.update(next_nonce=7)
-    assert send(lane, row) == [7]
-    assert (used(chosen), used(chosen, "gas")) == (5, GAS_COST)
-
-
-def test_a_no_op_for_an_unused_nonce_is_counted_and_exempt(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day="1")
-    monkeypatch.setattr("transactions.settlement.nonces.holds.noops_due", lambda lane: [0])
-    commit(lane, Result([attempt(None, 0, PURPOSE.GAP)]))
-    assert used(chosen, "gas") == GAS_COST
-
-
 @pytest.mark.parametrize("has_nonce", [False, True])
 def test_a_replacement_reserves_the_maximum_until_one_is_final(lane: Lane, has_nonce: bool) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="10", max_value="9")
+    chosen = limit(lane, max_value_per_day="10", max_value="9")
     row = request(lane, 5)
     reserve(row)
     if has_nonce:
@@ -470,7 +387,7 @@ def test_a_request_that_another_token_replaced_is_released(lane: Lane, has_nonce
     reserve(row)
     if has_nonce:
         send(lane, row)
-    actions.replace(row.pk, {"to": RECEIVER, "value": 7}, by="another token", token_spending=None)
+    actions.replace(row.pk, {"to": RECEIVER, "value": 70}, by="another token", token_spending=None)
     # Only what is signed can still be mined.
     assert used(former) == (5 if has_nonce else 0)
     if has_nonce:
@@ -478,17 +395,6 @@ def test_a_request_that_another_token_replaced_is_released(lane: Lane, has_nonce
         mine(row)
     move(row, Cause.NOOP_MINED if has_nonce else Cause.CANCELED, corroborated_at=database_now())
     assert used(former) == 0
-
-
-def test_what_another_token_requests_exceeds_no_limit_of_the_former_one(lane: Lane) -> None:
-    former = policy(max_value_per_day="10")
-    row = request(lane, token_spending=former)
-    reserve(row)
-    send(lane, row)
-    actions.replace(row.pk, {"to": RECEIVER, "value": 70}, by="another token", token_spending=None)
-    mine(row)
-    move(row, Cause.SUCCEEDED)
-    assert used(former) == 5
 
 
 def test_without_rules_commits_read_nothing_of_limits(lane: Lane) -> None:
@@ -501,34 +407,29 @@ def test_without_rules_commits_read_nothing_of_limits(lane: Lane) -> None:
     assert not [sql for sql in statements if "transactions_charge" in sql or 'FROM "spending_' in sql]
 
 
-def test_the_limits_of_a_former_token_are_checked(lane: Lane) -> None:
-    former = policy(max_value_per_day="10")
-    row = request(lane, token_spending=former)
-    reserve(row)
+@pytest.mark.parametrize("of_former_token", [False, True])
+def test_a_counter_that_differs_from_its_charges_is_a_violation(lane: Lane, of_former_token: bool) -> None:
+    chosen = policy(max_value_per_day="10") if of_former_token else limit(lane, max_value_per_day="10")
+    row = request(lane, token_spending=chosen if of_former_token else None)
     send(lane, row)
-    actions.replace(row.pk, {"to": RECEIVER, "value": 7}, by="another token", token_spending=None)
-    assert limit_violations([lane]) == []
-    Charge.objects.update(amount_text="4")
-    hour = Charge.objects.get().hour
-    text = f"the limit value of {former.pk} counts 5 in hour {hour}, and its charges are 4"
-    assert limit_violations([lane]) == [text]
-
-
-def test_a_counter_that_differs_from_its_charges_is_a_violation(lane: Lane) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="10")
-    send(lane, request(lane))
+    if of_former_token:
+        actions.replace(row.pk, {"to": RECEIVER, "value": 70}, by="another token", token_spending=None)
     assert limit_violations([lane]) == []
     Charge.objects.update(amount_text="4")
     hour = Charge.objects.get().hour
     text = f"the limit value of {chosen.pk} counts 5 in hour {hour}, and its charges are 4"
     assert limit_violations([lane]) == [text]
+    if of_former_token:
+        # What another token requests exceeds no limit of the former one.
+        Charge.objects.update(amount_text="5")
+        mine(row)
+        move(row, Cause.SUCCEEDED)
+        assert used(chosen) == 5
 
 
 def test_what_an_upgrade_left_open_is_dated(lane: Lane) -> None:
     """A process of the last release ended the transaction, and left its charge in the hour that it had."""
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="10")
+    chosen = limit(lane, max_value_per_day="10")
     row = request(lane)
     send(lane, row, request(lane, 2))
     mine(row)
@@ -544,8 +445,7 @@ def test_what_an_upgrade_left_open_is_dated(lane: Lane) -> None:
 
 
 def test_the_upgrade_opens_what_is_not_mined_and_dates_it_back(lane: Lane) -> None:
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="20")
+    chosen = limit(lane, max_value_per_day="20")
     rows = [request(lane, value) for value in (1, 2, 3, 4)]
     for row in rows:
         reserve(row)

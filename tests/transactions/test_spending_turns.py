@@ -8,7 +8,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from chain.fees.gas_estimate import GasEstimate
 from relayers.models import Relayer
 from spending.models import SpendingLimit
 from tests.relayers import factories as relayer_factories
@@ -16,15 +15,14 @@ from tests.transactions import factories
 from tests.transactions.engines import Killed, at_step, kill, let_time_pass
 from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.lab import Lab
-from tests.transactions.lane_values import GWEI, NOW, account, attempt, found, network, row
+from tests.transactions.lane_values import GWEI, NOW, account, attempt, context, row
 from tests.transactions.limits import limit_relayer, policy, used
 from tests.transactions.single_turns import take_turn
 from transactions.lanes import leasing
 from transactions.lanes.prices import planning
-from transactions.lanes.prices.monitoring import Bump, blocking_reason, review_price
+from transactions.lanes.prices.bumping import Bump, blocking_reason, review_price
 from transactions.lanes.prices.planning import Wait
 from transactions.lanes.prices.pricing import bumped
-from transactions.lanes.prices.simulation import NOOP_GAS
 from transactions.limits.budgets import Budget, GasBudget
 from transactions.limits.windows import OPEN_HOUR
 from transactions.models import Charge, Lane, Transaction
@@ -56,27 +54,19 @@ def state(row: Transaction) -> tuple[str, int | None, str]:
 
 @pytest.mark.django_db
 def test_a_row_that_the_rules_no_longer_allow_fails_with_the_rule(relayer: Relayer, lane: Lane) -> None:
-    limit_relayer(relayer, max_value="5")
     rows = [request(lane, 5), request(lane, 4)]
+    high = factories.transaction(lane, to=RECEIVER, pricing="legacy", speed="", gas_price_text=str(9_000 * GWEI))
     limit_relayer(relayer, max_value="4")
     take_turn(lane)
     rule = "Refused by the spending rule max_value of the relayer"
     reason = f"{rule}: Value 5 wei; the maximum of a transaction is 4 wei."
-    assert [state(each) for each in rows] == [("failed", None, reason), ("submitted", 0, "")]
-    assert not rows[0].attempts.exists()
-
-
-@pytest.mark.django_db
-def test_an_explicit_price_that_rules_no_longer_allow_never_leaves(relayer: Relayer, lane: Lane) -> None:
-    high = factories.transaction(lane, to=RECEIVER, pricing="legacy", speed="", gas_price_text=str(9_000 * GWEI))
-    low = request(lane)
-    limit_relayer(relayer, max_value="5")
-    take_turn(lane)
-    reason = (
+    price = (
         f"Its gas_price must not be above {1_000 * GWEI} wei, the maximum of automatic prices: the relayer or the "
         "token has spending rules."
     )
-    assert [state(each) for each in (high, low)] == [("failed", None, reason), ("submitted", 0, "")]
+    failed = [("failed", None, reason), ("failed", None, price)]
+    assert [state(each) for each in (rows[0], high, rows[1])] == [*failed, ("submitted", 0, "")]
+    assert not rows[0].attempts.exists()
 
 
 @pytest.mark.django_db
@@ -135,8 +125,8 @@ def test_a_row_over_the_limit_of_gas_waits_until_the_window_allows_it(
 def test_a_bump_stops_at_the_limit_of_gas() -> None:
     def review(budget: GasBudget | None) -> Bump | None:
         flying = [attempt(20 * GWEI, 2 * GWEI, seconds_ago=600)]
-        market = found(base_fee=40 * GWEI)
-        return review_price(network(), {}, row(nonce=0), flying, market, 10**24, NOW, budget)
+        limits = Mock(spec=Budget, **{"gas_budget.return_value": budget})
+        return review_price(context(base_fee=40 * GWEI, budget=limits), row(nonce=0), flying, 10**24)
 
     free = review(None)
     assert free is not None
@@ -155,14 +145,14 @@ def test_a_bump_stops_at_the_limit_of_gas() -> None:
 
 
 def test_an_unknown_gas_of_a_no_op_neither_fails_nor_expires_a_row() -> None:
-    unknown = {**found(base_fee=40 * GWEI), NOOP_GAS: GasEstimate(10**12)}
     enough = GasBudget(10**30, "the relayer's max_gas_cost_per_day")
     budget = Mock(spec=Budget, **{"refusal.return_value": "", "gas_budget.return_value": enough})
-    (decision,) = planning.plan(network(), {}, [row()], unknown, account(), budget)
+    unknown = context(base_fee=40 * GWEI, noop_gas=10**12, budget=budget)
+    (decision,) = planning.plan(unknown, [row()], account())
     assert isinstance(decision, Wait)
     assert decision.reason == "The gas of a no-op is unknown."
     last = attempt(20 * GWEI, 2 * GWEI, seconds_ago=600)
-    bump = review_price(network(), {}, row(nonce=0), [last], unknown, 10**24, NOW, enough)
+    bump = review_price(unknown, row(nonce=0), [last], 10**24)
     assert bump is not None
     assert bump.reason.endswith("because of the relayer's max_gas_cost_per_day: the gas of a no-op is unknown.")
     assert blocking_reason(row(nonce=0), last, bump, True, NOW - timedelta(hours=1), NOW) == ""

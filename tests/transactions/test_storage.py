@@ -9,7 +9,7 @@ from django.db import connection
 
 from tests.transactions.lab import Lab
 
-pytestmark = [pytest.mark.postgresql, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.postgresql, pytest.mark.django_db(transaction=True), pytest.mark.both_engines]
 
 UPDATES = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = %s"
 # Without an index of all rows that leads with the column; NULL refers to nothing.

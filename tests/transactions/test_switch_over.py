@@ -16,7 +16,7 @@ from tests.api import Answer, Api
 from tests.relayers import config_files
 from tests.relayers.factories import KEY
 from tests.transactions.accounts import ledger_id
-from tests.transactions.engines import Engine, let_time_pass, run_until_final
+from tests.transactions.engines import Engine, run_until_final
 from tests.transactions.hardhat import GWEI, record
 from tests.transactions.mempool import MempoolChain
 from tokens.writes import issue
@@ -65,23 +65,12 @@ class Drill:
         self.engine.lane = leasing.claim(self.engine.lane_pk)
         self.engine.look()
 
-    def block(self) -> None:
-        """Mine a block, and count what pays less than its base fee as pending, as most nodes do."""
-        self.chain.block()
-        self.chain.set_next_base_fee(GWEI)
-
     def finish(self) -> None:
         run_until_final(self.engine, self.chain)
-        run("check_lanes")
+        call_command("check_lanes", stdout=io.StringIO())
 
     def recorded(self, *names: str) -> list[int]:
         return [self.chain.recorded(self.chain.ledger, ledger_id(name)) for name in names]
-
-
-def run(name: str, *arguments: str) -> list[str]:
-    output = io.StringIO()
-    call_command(name, *arguments, stdout=output)
-    return output.getvalue().splitlines()
 
 
 def compared() -> tuple[str, int]:
@@ -120,45 +109,6 @@ def test_the_drill_waits_for_what_is_in_flight_and_goes_on_above_it(drill: Drill
     assert drill.recorded("old-0", "old-1", "old-2", "new-0", "new-1", "new-2") == [1] * 6
     assert drill.chain.count() == 6
     assert compared() == ("relayer-1: latest 6, pending 6, next nonce 6: ready", 0)
-
-
-@pytest.fixture
-def stuck(drill: Drill) -> str:
-    """The hash of a transaction of the other service that pays too little; this one was resumed all the same."""
-    drill.chain.base_fee = 50 * GWEI
-    old = drill.old_sends("old", 0)
-    drill.block()
-    assert compared() == ("relayer-1: latest 0, pending 1: 1 of other programs", 1)
-    drill.resume()
-    identifier = drill.send("new")
-    drill.claim()
-    for _ in range(10):
-        drill.engine.turn()
-        drill.block()
-        drill.engine.look()
-        let_time_pass(600)
-    found = drill.api.get(f"{RELAYER}/transactions/{identifier}").body["data"]
-    assert (found["status"], found["nonce"]) == ("pending", None)
-    assert "1 of its transactions are pending, which this service did not send." in found["status_reason"]
-    assert drill.chain.waiting() == [old]
-    return old
-
-
-def test_a_stuck_transaction_is_waited_for_until_it_is_sped_up(drill: Drill, stuck: str) -> None:
-    drill.old_sends("old", 0, **HIGH_PRICE)
-    drill.finish()
-    assert rows() == [(1, "request", "confirmed")]
-    assert drill.recorded("old", "new") == [1, 1]
-
-
-def test_a_stuck_transaction_is_replaced_only_by_who_accepts_the_risk(drill: Drill, stuck: str) -> None:
-    with pytest.raises(CommandError, match="Still held: 1"):
-        run("release_lanes", "--relayer", "relayer-1")
-    run("release_lanes", "--relayer", "relayer-1", "--accept-risk")
-    drill.finish()
-    assert rows() == [(0, "gap", "confirmed"), (1, "request", "confirmed")]
-    assert drill.recorded("old", "new") == [0, 1]
-    assert not drill.chain.is_mined(stuck)
 
 
 def test_a_service_that_still_sends_after_the_release_is_noticed(drill: Drill) -> None:

@@ -14,7 +14,7 @@ from relayers.models.top_ups import TopUpAmounts
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from transactions.models import ChainWatch, Lane, TopUp, Transaction
-from transactions.topups import decisions
+from transactions.top_ups import decisions
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 AMOUNTS = TopUpAmounts(minimum=10, target=30, daily_limit=70)
@@ -49,32 +49,6 @@ def test_a_top_up_ends_when_nothing_can_change_it(
     assert found == block
 
 
-@pytest.mark.parametrize(("balance", "amount"), [(0, 30), (9, 21), (10, 0), (31, 0)])
-def test_what_is_missing_to_the_target_is_sent_below_the_minimum(balance: int, amount: int) -> None:
-    assert decisions.missing(AMOUNTS, balance) == amount
-
-
-@pytest.mark.parametrize(("sent", "allowed"), [([], True), ([40], True), ([41], False), ([30, 30], False)])
-def test_the_daily_limit_is_exact(sent: list[int], allowed: bool) -> None:
-    assert (decisions.limit_fault(AMOUNTS, 30, sent, None) == "") is allowed
-
-
-@pytest.mark.parametrize(("balance", "can_pay"), [(111, True), (110, False)])
-def test_gas_other_transactions_and_the_minimum_are_reserved(balance: int, can_pay: bool) -> None:
-    fault = decisions.funds_fault("rich", 31, balance, reserved=30, policies={"min_balance": 50}, network=None)
-    assert (fault == "") is can_pay
-
-
-def test_the_pause_after_failures_doubles_up_to_six_hours() -> None:
-    assert [decisions.backoff(failures).total_seconds() for failures in (1, 2, 3, 10, 1_000)] == [
-        60,
-        120,
-        240,
-        21600,
-        21600,
-    ]
-
-
 @pytest.fixture
 def relayer(settings: Any) -> Relayer:
     settings.EXTENSIONS = ["transactions"]
@@ -92,19 +66,9 @@ def top_up(relayer: Relayer, state: str, **changes: Any) -> TopUp:
 
 
 @pytest.mark.django_db
-def test_a_relayer_that_is_being_topped_up_keeps_its_account(relayer: Relayer) -> None:
-    row = top_up(relayer, "open")
-    reason = guards.refusals([relayer.pk])[relayer.pk]
-    assert reason.startswith("Relayer poor is being topped up.")
-
-    row.state = TopUp.State.SUCCEEDED
-    row.save()
-    assert guards.refusals([relayer.pk]) == {}
-
-
-@pytest.mark.django_db
 def test_the_pages_of_relayer_and_transaction_name_each_other(relayer: Relayer, admin_client: Client) -> None:
-    row = top_up(relayer, "open").transaction
+    opened = top_up(relayer, "open")
+    row = opened.transaction
     assert row is not None
 
     page = admin_client.get(f"/admin/relayers/relayer/{relayer.pk}/change/").content.decode()
@@ -115,6 +79,11 @@ def test_the_pages_of_relayer_and_transaction_name_each_other(relayer: Relayer, 
     assert "Top-up of" in page
     assert f"/admin/relayers/relayer/{relayer.pk}/change/" in page
     assert "0.000000000000000005 ETH at block 100" in page
+    # Meanwhile the relayer keeps its account.
+    assert guards.refusals([relayer.pk])[relayer.pk].startswith("Relayer poor is being topped up.")
+    opened.state = TopUp.State.SUCCEEDED
+    opened.save()
+    assert guards.refusals([relayer.pk]) == {}
 
 
 @pytest.mark.django_db
@@ -126,3 +95,16 @@ def test_what_is_not_topped_up_needs_attention(relayer: Relayer, admin_client: C
     guards.note_change([relayer.pk], {"funding_relayer"})
     assert not TopUp.objects.filter(pk=row.pk).exists()
     assert "cannot pay" not in admin_client.get("/admin/").content.decode()
+
+
+def test_amounts_and_limits_are_exact() -> None:
+    assert [decisions.missing(AMOUNTS, balance) for balance in (0, 9, 10, 31)] == [30, 21, 0, 0]
+    limited = [decisions.limit_fault(AMOUNTS, 30, sent, None) for sent in ([], [40], [41], [30, 30])]
+    assert [fault == "" for fault in limited] == [True, True, False, False]
+    # Gas, other transactions and the minimum are reserved.
+    reserved: dict[str, Any] = {"reserved": 30, "policies": {"min_balance": 50}, "network": None}
+    funds = [decisions.funds_fault("rich", 31, balance, **reserved) for balance in (111, 110)]
+    assert [fault == "" for fault in funds] == [True, False]
+    # The pause after failures doubles up to six hours.
+    pauses = [decisions.backoff(failures).total_seconds() for failures in (1, 2, 3, 10, 1_000)]
+    assert pauses == [60, 120, 240, 21600, 21600]

@@ -22,9 +22,9 @@ from tests.transactions.limits import limit_relayer
 from tests.transactions.mempool import MempoolChain
 from transactions.models import Lane, Status, TopUp, Transaction
 from transactions.requests import actions
-from transactions.topups import opening, sweeping
+from transactions.top_ups import finding, sending
 
-SWEEP = "import django; django.setup(); from transactions.topups import sweeping; sweeping.sweep()"
+SWEEP = "import django; django.setup(); from transactions.top_ups import finding; finding.sweep()"
 
 
 @pytest.fixture
@@ -93,32 +93,6 @@ def test_a_block_that_does_not_exist_holds_up_no_top_up(funded: Funded, name: st
     funded.has(0)
     funded.sweep()
     assert funded.states() == [("succeeded", 3), ("open", 3)]
-
-
-def test_a_balance_from_before_the_last_one_decides_nothing(funded: Funded) -> None:
-    """A worker reads a balance, and sleeps until another one has topped the relayer up."""
-    (old,) = sweeping.read(sweeping.candidates())
-    late = sweeping.prepare(*old, database_now())
-    funded.sweep()
-    funded.work(5)
-    funded.sweep()
-    funded.work()
-    funded.sweep()
-    assert funded.states() == [("succeeded", 3)]
-
-    opening.decide(late)
-
-    assert funded.states() == [("succeeded", 3)]
-
-
-def test_sweeps_at_once_top_up_once(funded: Funded) -> None:
-    found = sweeping.read(sweeping.candidates())
-    decisions = [sweeping.prepare(*each, database_now()) for each in found * 4]
-
-    in_threads(*(partial(opening.decide, decision) for decision in decisions))
-
-    assert funded.states() == [("open", 3)]
-    assert funded.requests() == [(funded.poor.address, 3 * ETH, "pending")]
 
 
 def swept_by_processes(*crashes: str) -> list[int]:
@@ -260,25 +234,6 @@ def test_what_the_funding_relayer_needs_itself_is_reserved(funded: Funded) -> No
     assert funded.states() == [("open", 3)]
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"paused": True}, "The funding relayer rich refuses it: Relayer paused."),
-        (
-            {"policies": {"whitelist_receivers": [factories.ADDRESS]}},
-            "The funding relayer rich cannot send it: The relayer's policy whitelist_receivers",
-        ),
-    ],
-)
-def test_a_funding_relayer_that_refuses_sends_nothing(funded: Funded, changes: dict[str, Any], reason: str) -> None:
-    Relayer.objects.filter(identifier="rich").update(**changes)
-    funded.sweep()
-
-    assert funded.states() == [("blocked", 3)]
-    assert funded.last().reason.startswith(reason)
-    assert funded.requests() == []
-
-
 def test_a_refusal_by_a_spending_rule_is_reported_once(funded: Funded) -> None:
     limit_relayer(funded.rich.relayer, max_value=str(ETH))
     for balance in (0, ETH // 2):
@@ -319,27 +274,6 @@ def test_one_that_was_replaced_succeeds_only_if_the_relayer_got_its_coins(funded
     assert failed.reason == f"Its transaction was replaced: 3 ETH went to {funded.rich.address}."
 
 
-def test_nothing_is_sent_in_a_cycle(funded: Funded) -> None:
-    """Two changes at the same time can complete one, as each is valid alone."""
-    amounts = {name: getattr(funded.poor.relayer, name) for name in ("top_up_minimum_text", "top_up_target_text")}
-    Relayer.objects.filter(identifier="rich").update(
-        funding_relayer=funded.poor.relayer, top_up_daily_limit_text="9", **amounts
-    )
-    funded.sweep()
-
-    assert funded.requests() == []
-    assert "cannot fund itself" in funded.last().reason
-
-
-def test_an_account_without_its_key_gets_nothing(funded: Funded) -> None:
-    """The key was replaced at its provider: nobody may have that of the address."""
-    Relayer.objects.filter(identifier="poor").update(signer=factories.signer("other-key"))
-    funded.sweep()
-
-    assert funded.requests() == []
-    assert funded.last().reason.startswith(f"The relayer's address is {funded.poor.address}, but its signer's is ")
-
-
 def test_who_has_enough_is_paused_or_has_no_funding_relayer_gets_nothing(funded: Funded) -> None:
     Relayer.objects.filter(identifier="poor").update(paused=True)
     funded.sweep()
@@ -355,3 +289,49 @@ def test_who_has_enough_is_paused_or_has_no_funding_relayer_gets_nothing(funded:
     funded.sweep()
 
     assert funded.states() == []
+
+
+def test_sweeps_at_once_top_up_once(funded: Funded) -> None:
+    found = finding.read(finding.candidates())
+    late, *decisions = [finding.prepare(*each, database_now()) for each in found * 5]
+
+    in_threads(*(partial(sending.decide, decision) for decision in decisions))
+
+    assert funded.states() == [("open", 3)]
+    assert funded.requests() == [(funded.poor.address, 3 * ETH, "pending")]
+    funded.work(5)
+    funded.sweep()
+    funded.work()
+    funded.sweep()
+    assert funded.states() == [("succeeded", 3)]
+    # A worker that read a balance from before the last one, and slept until now, decides nothing.
+    sending.decide(late)
+    assert funded.states() == [("succeeded", 3)]
+
+
+def test_a_top_up_that_is_refused_or_would_be_wrong_sends_nothing(funded: Funded) -> None:
+    rich, poor = (Relayer.objects.filter(identifier=name) for name in ("rich", "poor"))
+    amounts = {name: getattr(funded.poor.relayer, name) for name in ("top_up_minimum_text", "top_up_target_text")}
+    # Two changes at the same time can complete a cycle, as each is valid alone.
+    cycle = {"funding_relayer": funded.poor.relayer, "top_up_daily_limit_text": "9", **amounts}
+    other_key = factories.signer("other-key")
+    cases: list[tuple[Any, dict[str, Any], str]] = [
+        (rich, {"paused": True}, "The funding relayer rich refuses it: Relayer paused."),
+        (
+            rich,
+            {"policies": {"whitelist_receivers": [factories.ADDRESS]}},
+            "The funding relayer rich cannot send it: The relayer's policy whitelist_receivers",
+        ),
+        (rich, cycle, "cannot fund itself"),
+        # The key was replaced at its provider: nobody may have that of the address.
+        (poor, {"signer": other_key}, f"The relayer's address is {funded.poor.address}, but its signer's is "),
+    ]
+    for rows, changes, reason in cases:
+        before = rows.values(*changes).get()
+        rows.update(**changes)
+        funded.sweep()
+        assert funded.states() == [("blocked", 3)]
+        assert reason in funded.last().reason
+        rows.update(**before)
+        TopUp.objects.all().delete()
+    assert funded.requests() == []

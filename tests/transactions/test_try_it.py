@@ -67,27 +67,37 @@ def test_a_call_and_an_encoded_transaction_are_estimated(admin_client: Client, r
         assert [item.name for item in page.context["items"]][-1] == "Fee in ETH"
 
 
-@pytest.mark.parametrize(
-    ("values", "faults"),
-    [
-        ({}, {"to": ["Enter a receiver, or the creation code of a contract as data."]}),
-        ({"to": "0x12", "value": "x"}, {"value": ["a whole number from 0 to 2^256 - 1 is required"]}),
-        ({"to": "0x12"}, {"to": ["must be an EVM address: 0x and 40 hexadecimal digits"]}),
-        ({"to": RECEIVER, "data": "0x1"}, {"data": [EVEN]}),
-        ({**CALL, "data": "0x12"}, {"data": ["Enter a function or data, not both."]}),
-        ({**CALL, "to": ""}, {"to": ["Enter the contract that has the function."]}),
-        ({**CALL, "arguments": "5"}, {"arguments": ["The function takes 2 arguments, one per line; 1 given."]}),
-        ({**CALL, "function": ""}, {"function": ["Enter the function that takes these arguments."]}),
-        ({"to": RECEIVER, "transaction": ENCODED}, {"to": [ONLY_ENCODED]}),
-        ({"transaction": "0x12"}, {"transaction": ["Not valid: its type must be between 0 and 4."]}),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("page", ["estimate", "allowed", "send"])
-def test_an_error_names_its_field(
-    admin_client: Client, page: str, values: dict[str, str], faults: dict[str, list[str]]
-) -> None:
+FAULTS: list[tuple[dict[str, str], dict[str, list[str]]]] = [
+    ({}, {"to": ["Enter a receiver, or the creation code of a contract as data."]}),
+    ({"to": "0x12", "value": "x"}, {"value": ["a whole number from 0 to 2^256 - 1 is required"]}),
+    ({"to": "0x12"}, {"to": ["must be an EVM address: 0x and 40 hexadecimal digits"]}),
+    ({"to": RECEIVER, "data": "0x1"}, {"data": [EVEN]}),
+    ({**CALL, "data": "0x12"}, {"data": ["Enter a function or data, not both."]}),
+    ({**CALL, "to": ""}, {"to": ["Enter the contract that has the function."]}),
+    ({**CALL, "arguments": "5"}, {"arguments": ["The function takes 2 arguments, one per line; 1 given."]}),
+    ({**CALL, "function": ""}, {"function": ["Enter the function that takes these arguments."]}),
+    ({"to": RECEIVER, "transaction": ENCODED}, {"to": [ONLY_ENCODED]}),
+    ({"transaction": "0x12"}, {"transaction": ["Not valid: its type must be between 0 and 4."]}),
+]
+
+
+def test_an_error_names_its_field(admin_client: Client) -> None:
     relayer = factories.relayer(network="hardhat")
-    assert errors(post(admin_client, relayer, page, values)) == faults
+    for values, faults in FAULTS:
+        assert errors(post(admin_client, relayer, "send", values)) == faults
+    for page in ("estimate", "allowed"):
+        assert errors(post(admin_client, relayer, page, FAULTS[0][0])) == FAULTS[0][1]
+    relayer.policies = {"whitelist_receivers": [OTHER_ADDRESS]}
+    relayer.save()
+    assert list(errors(post(admin_client, relayer, "send", PAYMENT, key=KEY))) == ["to"]
+    relayer.network, relayer.policies = "sepolia", {}
+    relayer.save()
+    page = post(admin_client, relayer, "send", {"transaction": ENCODED}, key=KEY)
+    text = "It cannot be sent: it is for chain 31337, and the relayer is on 11155111."
+    assert errors(page) == {"transaction": [text]}
+    # A damaged key sends nothing.
+    assert post(admin_client, relayer, "send", PAYMENT, key="x").status_code == 400
+    assert not Transaction.objects.exists()
 
 
 def test_what_is_sent_is_confirmed_first(admin_client: Client, relayer: Relayer) -> None:
@@ -121,20 +131,10 @@ def test_a_confirmed_transaction_is_sent_once(admin_client: Client, relayer: Rel
     assert [*AuditEntry.objects.values_list("object_id", "actor", "reason")] == [
         (row.identifier, "admin", "Sent by admin. A first one")
     ]
-
-
-def test_an_encoded_transaction_is_sent_with_its_gas_limit(admin_client: Client, relayer: Relayer) -> None:
+    # An encoded one is sent with its gas limit.
     post(admin_client, relayer, "send", {"transaction": ENCODED, "speed": "average"}, key=KEY)
-    row = Transaction.objects.get()
+    row = Transaction.objects.latest("sequence")
     assert (row.to, row.value, row.requested_gas_limit, row.speed) == (OTHER_ADDRESS, 1, 21_000, "average")
-
-
-def test_what_the_relayer_cannot_send_is_refused(admin_client: Client) -> None:
-    relayer = factories.relayer(network="sepolia")
-    page = post(admin_client, relayer, "send", {"transaction": ENCODED}, key=KEY)
-    text = "It cannot be sent: it is for chain 31337, and the relayer is on 11155111."
-    assert errors(page) == {"transaction": [text]}
-    assert not Transaction.objects.exists()
 
 
 def test_rules_apply_to_what_staff_send(admin_client: Client, relayer: Relayer) -> None:
@@ -157,12 +157,6 @@ def test_rules_apply_to_what_staff_send(admin_client: Client, relayer: Relayer) 
     assert not Transaction.objects.exists()
 
 
-def test_a_policy_is_an_error_of_the_field_that_it_refuses(admin_client: Client) -> None:
-    relayer = factories.relayer(network="hardhat", policies={"whitelist_receivers": [OTHER_ADDRESS]})
-    page = post(admin_client, relayer, "send", PAYMENT, key=KEY)
-    assert list(errors(page)) == ["to"]
-
-
 @pytest.mark.parametrize(
     ("permissions", "extensions", "buttons"),
     [
@@ -182,22 +176,4 @@ def test_only_those_who_may_check_and_send(
     for name in {"allowed", "send"} - buttons:
         assert post(staff, relayer, name, PAYMENT, key=KEY).status_code == 403
         assert staff.get(url(relayer, name)).status_code == 405
-    assert not Transaction.objects.exists()
-
-
-def test_the_page_of_the_form_has_a_sample_filled_in(admin_client: Client) -> None:
-    relayer = factories.relayer(network="hardhat")
-    page = admin_client.get(url(relayer, "try_it"))
-    form = page.context["try_form"]
-    assert {name: form[name].value() for name in ("to", "value", "function", "transaction")} == {
-        "to": ADDRESS,
-        "value": "0",
-        "function": "",
-        "transaction": "",
-    }
-    assert [each["text"] for each in page.context["try_it"]["samples"]] == ["Payment", "ERC-20 transfer"]
-
-
-def test_a_damaged_key_sends_nothing(admin_client: Client) -> None:
-    assert post(admin_client, factories.relayer(network="hardhat"), "send", PAYMENT, key="x").status_code == 400
     assert not Transaction.objects.exists()

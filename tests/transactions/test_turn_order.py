@@ -15,7 +15,6 @@ from chain.broadcast.sending import Broadcast, Outcome, SignedTransaction
 from chain.errors import NodesUnreachable
 from chain.readings import gather_each
 from tests.relayers import factories as relayer_factories
-from tests.relayers.factories import KEY
 from tests.transactions import factories
 from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
@@ -44,8 +43,11 @@ def state(row: Transaction) -> tuple[str, int | None]:
     return row.status, row.nonce
 
 
-def test_everything_that_is_broadcast_was_committed_before(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_of_a_turn(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
     committed = []
+    for module in ("turn", "commits", "broadcasting", "outcomes"):
+        monkeypatch.setattr(f"transactions.lanes.{module}.step", steps.append)
 
     def send(nodes: Any, transactions: Sequence[SignedTransaction], *args: Any, **kwargs: Any) -> list[Broadcast]:
         stored = Attempt.objects.filter(transaction__status="sent").order_by("nonce").values_list("raw", flat=True)
@@ -55,16 +57,6 @@ def test_everything_that_is_broadcast_was_committed_before(lane: Lane, monkeypat
     monkeypatch.setattr(broadcasting, "send", send)
     for value in (1, 2, 3):
         request(lane, value)
-    take_turn(lane)
-
-    assert committed == [True]
-
-
-def test_the_order_of_a_turn(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[str] = []
-    for module in ("turn", "commits", "broadcasting", "outcomes"):
-        monkeypatch.setattr(f"transactions.lanes.{module}.step", steps.append)
-    request(lane)
     take_turn(lane)
 
     assert steps == [
@@ -78,6 +70,8 @@ def test_the_order_of_a_turn(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> Non
         "broadcast",
         "outcomes_written",
     ]
+    # Everything that is broadcast was committed before.
+    assert committed == [True]
 
 
 def test_bytes_that_never_left_are_broadcast_before_anything_is_read(
@@ -120,30 +114,6 @@ def test_nodes_are_not_read_for_an_attempt_whose_price_cannot_be_raised_yet(
     assert len(reads) == 1
 
 
-def test_an_account_that_was_used_elsewhere_gets_no_nonce_until_that_is_settled(
-    lane: Lane, local_chain: LocalChain
-) -> None:
-    """Its own next nonce is used: whatever it signed could not be mined."""
-    local_chain.send_from(KEY, 0)
-    local_chain.mine()
-    row = request(lane)
-
-    take_turn(lane)
-
-    assert (state(row), Attempt.objects.count(), local_chain.waiting()) == (("pending", None), 0, [])
-
-
-def test_nonces_in_flight_leave_no_room_in_the_window(lane: Lane, local_chain: LocalChain) -> None:
-    Lane.objects.filter(pk=lane.pk).update(window=2)
-    rows = [request(lane, value) for value in (1, 2, 3)]
-
-    take_turn(lane)
-    take_turn(lane)
-
-    assert [state(row) for row in rows] == [("submitted", 0), ("submitted", 1), ("pending", None)]
-    assert local_chain.waiting() == [row.attempts.get().hash for row in rows[:2]]
-
-
 def test_requests_that_wait_do_not_starve_the_ones_behind_them(lane: Lane, local_chain: LocalChain) -> None:
     """Each of the first 400 waits, as no block includes its price: as many turns as batches, without a pause."""
     low = {"pricing": "legacy", "gas_price_text": "1", "to": RECEIVER, "valid_until": factories.VALID_UNTIL}
@@ -158,15 +128,6 @@ def test_requests_that_wait_do_not_starve_the_ones_behind_them(lane: Lane, local
     # The last turn, in which it is sent, may find no further batch.
     assert set(pauses[:-1]) == {0}
     assert (state(healthy), local_chain.waiting()) == (("submitted", 0), [healthy.attempts.get().hash])
-
-
-def test_a_full_batch_without_room_is_not_followed_by_a_turn_at_once(lane: Lane, local_chain: LocalChain) -> None:
-    Lane.objects.filter(pk=lane.pk).update(window=1)
-    for value in range(1, 20):
-        request(lane, value)
-
-    assert take_turn(lane).seconds > 0
-    assert take_turn(lane).seconds > 0
 
 
 def test_due_rows_are_read_from_their_index(lane: Lane) -> None:

@@ -85,15 +85,6 @@ def test_a_request_is_sent_mined_and_confirmed(lane: Lane, local_chain: LocalCha
     assert [each.to_status for each in row.changes.order_by("version")] == ["sent", "submitted", "mined", "confirmed"]
 
 
-def test_nonces_follow_the_order_of_acceptance(lane: Lane, local_chain: LocalChain) -> None:
-    rows = [request(lane, value) for value in range(1, 6)]
-
-    take_turn(lane)
-
-    assert states(*rows) == [("submitted", nonce) for nonce in range(5)]
-    assert local_chain.waiting() == [row.attempts.get().hash for row in rows]
-
-
 def test_a_signer_that_fails_leaves_no_nonce_behind(
     lane: Lane, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,35 +123,73 @@ def test_nothing_is_broadcast_whose_commit_failed(
     assert states(row) == [("submitted", 0)]
 
 
-def test_a_worker_without_the_lease_commits_nothing(lane: Lane, local_chain: LocalChain) -> None:
-    row = request(lane)
-    Lane.objects.filter(pk=lane.pk).update(due_at=database_now())
-    other = claim(lane)
-
-    with pytest.raises(LeaseLost):
-        take_turn(lane)
-    assert states(row) == [("pending", None)]
-    take_turn(other)
-
-    assert states(row) == [("submitted", 0)]
-
-
-def test_a_lease_that_is_lost_while_signing_is_noticed_by_the_commit(
-    lane: Lane, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_lost_while_signing", [False, True])
+def test_a_worker_without_the_lease_commits_nothing(
+    lane: Lane, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch, is_lost_while_signing: bool
 ) -> None:
     """OpenZeppelin 836: two preparations of one row, of which one commits."""
     row, sign = request(lane), signing.sign
 
-    def slow(*args: Any) -> Any:
+    def lose() -> None:
         Lane.objects.filter(pk=lane.pk).update(due_at=database_now(), lease=None)
+
+    def slow(*args: Any) -> Any:
+        lose()
         return sign(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr("transactions.lanes.turn.sign", slow)
+        if is_lost_while_signing:
+            patched.setattr("transactions.lanes.turn.sign", slow)
+        else:
+            lose()
         with pytest.raises(LeaseLost):
             take_turn(lane)
-
     assert (states(row), local_chain.waiting()) == ([("pending", None)], [])
+    take_turn(claim(lane))
+    assert states(row) == [("submitted", 0)]
+
+
+@pytest.mark.parametrize(("reason", "cares"), [("operator", True), ("chain", False)])
+def test_a_held_lane_gives_no_nonce_and_cares_for_those_in_flight_on_their_chain(
+    lane: Lane, local_chain: LocalChain, reason: str, cares: bool
+) -> None:
+    first = request(lane)
+    take_turn(lane)
+    local_chain.drop()
+    in_the_past(lane)
+    holds = {reason: {"since": "2026-11-16T12:00:00.000000Z", "details": ""}}
+    Lane.objects.filter(pk=lane.pk).update(holds=holds, held_since=database_now())
+    second = request(lane, 2)
+
+    take_turn(lane)
+
+    assert states(first, second) == [("submitted", 0), ("pending", None)]
+    assert local_chain.waiting() == ([first.attempts.get().hash] if cares else [])
+
+
+def test_a_paused_relayer_gets_no_new_nonce_and_its_expired_rows_are_closed_first(
+    lane: Lane, relayer: Relayer, local_chain: LocalChain
+) -> None:
+    relayer.paused = True
+    relayer.save()
+    rows = [request(lane, value) for value in range(1, 20)]
+    expired = request(lane, valid_until=database_now() - timedelta(seconds=1))
+
+    take_turn(lane)
+
+    assert (states(*rows, expired), local_chain.waiting()) == ([*[("pending", None)] * 19, ("expired", None)], [])
+
+
+def test_all_pending_rows_expire_in_one_turn_even_if_no_node_answers(lane: Lane, relayer: Relayer) -> None:
+    without_nodes(relayer)
+    rows = [request(lane, valid_until=database_now() - timedelta(seconds=1)) for _ in range(40)]
+    waiting = request(lane)
+    next_turn = take_turn(lane)
+    lane.refresh_from_db()
+
+    assert next_turn.failed
+    assert states(*rows, waiting) == [*[("expired", None)] * 40, ("pending", None)]
+    assert (lane.waiting, lane.waiting_details) == ("nodes", "No node answered: connection failed.")
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UNKNOWN, Outcome.NONCE_TOO_LOW, Outcome.REPLACEMENT_UNDERPRICED])
@@ -185,19 +214,6 @@ def test_an_unclear_outcome_is_followed_by_the_same_bytes(
     assert row.status_reason == f"{outcomes.REASONS[outcome]} The node answered: the node said something"
 
 
-def test_committed_bytes_that_never_left_are_broadcast_first(lane: Lane, local_chain: LocalChain) -> None:
-    row = request(lane)
-    take_turn(lane)
-    local_chain.drop()
-    Transaction.objects.filter(pk=row.pk).update(status="sent")
-    Attempt.objects.update(first_broadcast_at=None, last_broadcast_at=None)
-
-    take_turn(lane)
-
-    assert states(row) == [("submitted", 0)]
-    assert local_chain.waiting() == [row.attempts.get().hash]
-
-
 def test_a_dropped_transaction_is_broadcast_again_at_a_price_ceiling(
     lane: Lane, relayer: Relayer, local_chain: LocalChain
 ) -> None:
@@ -217,52 +233,6 @@ def test_a_dropped_transaction_is_broadcast_again_at_a_price_ceiling(
     assert (local_chain.waiting(), attempt.broadcasts) == ([attempt.hash], 2)
     row.refresh_from_db()
     assert "is not raised, because of the relayer's gas_price_cap" in row.status_reason
-
-
-def test_a_held_lane_gives_no_nonce_and_cares_for_those_in_flight(lane: Lane, local_chain: LocalChain) -> None:
-    first = request(lane)
-    take_turn(lane)
-    local_chain.drop()
-    in_the_past(lane)
-    holds = {"operator": {"since": "2026-11-16T12:00:00.000000Z", "details": ""}}
-    Lane.objects.filter(pk=lane.pk).update(holds=holds, held_since=database_now())
-    second = request(lane, 2)
-
-    take_turn(lane)
-
-    assert states(first, second) == [("submitted", 0), ("pending", None)]
-    assert local_chain.waiting() == [first.attempts.get().hash]
-
-
-def test_a_lane_without_a_first_nonce_takes_turns_after_an_outage(lane: Lane, local_chain: LocalChain) -> None:
-    """It stays held at first contact while another program has a transaction pending."""
-    local_chain.send_from(KEY, 0, to=RECEIVER)
-    row = request(lane)
-    Lane.objects.update(waiting="nodes", next_nonce=None)
-
-    take_turn(lane)
-
-    lane.refresh_from_db()
-    assert (states(row), lane.next_nonce, lane.waiting) == ([("pending", None)], None, "")
-
-
-def test_a_nonce_that_another_program_has_pending_is_not_assigned(lane: Lane, local_chain: LocalChain) -> None:
-    theirs = local_chain.send_from(KEY, 0, to=RECEIVER)
-    row = request(lane)
-
-    take_turn(lane)
-
-    assert (states(row), local_chain.waiting()) == ([("pending", None)], [theirs])
-
-
-def test_a_paused_relayer_gets_no_new_nonce(lane: Lane, relayer: Relayer, local_chain: LocalChain) -> None:
-    relayer.paused = True
-    relayer.save()
-    row = request(lane)
-
-    take_turn(lane)
-
-    assert (states(row), local_chain.waiting()) == ([("pending", None)], [])
 
 
 def disable(relayer: Relayer, **changes: Any) -> None:
@@ -291,32 +261,25 @@ def test_a_disabled_relayer_gets_no_new_nonce_and_cares_for_those_in_flight(
 def test_a_turn_that_reads_the_nonce_of_a_disabled_relayer_has_it_checked(
     lane: Lane, relayer: Relayer, local_chain: LocalChain, django_capture_on_commit_callbacks: Any
 ) -> None:
-    later = database_now() + timedelta(hours=1)
-    disable(relayer, due_at=later, checked_at=database_now() - timedelta(seconds=15))
+    later, urls = database_now() + timedelta(hours=1), relayer.custom_rpc_urls or []
     request(lane)
-    with django_capture_on_commit_callbacks(execute=True):
-        assert take_turn(lane).seconds > 0
-    assert [task.name for task in queue.pending()] == ["check_relayers_now"]
-    relayer.refresh_from_db()
-    assert relayer.health.due_at is not None
-    assert relayer.health.due_at < later
 
-    # Not while it was checked a moment ago, and is still disabled.
-    disable(relayer, due_at=later, checked_at=database_now())
-    take_turn(lane)
-    relayer.refresh_from_db()
-    assert relayer.health.due_at == later
+    def is_checked_after(moment: timedelta) -> bool:
+        disable(relayer, due_at=later, checked_at=database_now() - moment)
+        take_turn(lane)
+        relayer.refresh_from_db()
+        return relayer.health.due_at is None or relayer.health.due_at < later
 
-
-def test_a_turn_that_reads_nothing_has_a_disabled_relayer_not_checked(lane: Lane, relayer: Relayer) -> None:
-    later = database_now() + timedelta(hours=1)
-    disable(relayer, due_at=later)
+    # Not if nothing is read.
     without_nodes(relayer)
-    request(lane)
-
-    assert take_turn(lane).failed
-    relayer.refresh_from_db()
-    assert relayer.health.due_at == later
+    assert not is_checked_after(timedelta(seconds=15))
+    relayer.set_rpc_urls(urls)
+    relayer.save()
+    with django_capture_on_commit_callbacks(execute=True):
+        assert is_checked_after(timedelta(seconds=15))
+    assert [task.name for task in queue.pending()] == ["check_relayers_now"]
+    # Nor while it was checked a moment ago, and is still disabled.
+    assert not is_checked_after(timedelta(0))
 
 
 def test_a_relayer_that_is_disabled_while_signing_gets_no_nonce(
@@ -350,15 +313,6 @@ def without_nodes(relayer: Relayer) -> None:
     relayer.save()
 
 
-def test_expired_rows_are_all_closed_by_one_turn_without_a_node(lane: Lane, relayer: Relayer) -> None:
-    without_nodes(relayer)
-    Lane.objects.update(waiting="nodes")
-    rows = [request(lane, valid_until=database_now() - timedelta(seconds=1)) for _ in range(40)]
-
-    assert take_turn(lane).failed
-    assert states(*rows) == [("expired", None)] * 40
-
-
 def test_a_turn_is_not_repeated_for_expired_rows_that_cannot_be_closed(lane: Lane, relayer: Relayer) -> None:
     """The database is another server than before, and no node answers: the watch cannot hold the lane."""
     without_nodes(relayer)
@@ -367,20 +321,6 @@ def test_a_turn_is_not_repeated_for_expired_rows_that_cannot_be_closed(lane: Lan
 
     assert take_turn(lane).seconds > 0
     assert states(row) == [("pending", None)]
-
-
-def test_a_pending_row_expires_even_if_no_node_answers(lane: Lane, relayer: Relayer) -> None:
-    relayer.set_rpc_urls([{"url": "http://127.0.0.1:1", "weight": 100}])
-    relayer.save()
-    row = request(lane, valid_until=database_now() - timedelta(seconds=1))
-    waiting = request(lane)
-
-    next_turn = take_turn(lane)
-    lane.refresh_from_db()
-
-    assert next_turn.failed
-    assert states(row, waiting) == [("expired", None), ("pending", None)]
-    assert (lane.waiting, lane.waiting_details) == ("nodes", "No node answered: connection failed.")
 
 
 def test_a_row_in_flight_expires_by_a_noop_at_its_nonce(lane: Lane, local_chain: LocalChain) -> None:
@@ -403,8 +343,10 @@ def test_a_row_in_flight_expires_by_a_noop_at_its_nonce(lane: Lane, local_chain:
 def test_the_window_limits_nonces_in_flight(lane: Lane, local_chain: LocalChain) -> None:
     Lane.objects.filter(pk=lane.pk).update(window=2)
     rows = [request(lane, value) for value in (1, 2, 3)]
-    assert take_turn(lane).has_pending
-    assert states(*rows) == [("submitted", 0), ("submitted", 1), ("pending", None)]
+    for _ in range(2):
+        assert take_turn(lane).has_pending
+        assert states(*rows) == [("submitted", 0), ("submitted", 1), ("pending", None)]
+        assert local_chain.waiting() == [row.attempts.get().hash for row in rows[:2]]
     local_chain.mine(1)
 
     assert not take_turn(lane).has_pending
@@ -416,8 +358,7 @@ def test_a_full_window_is_not_followed_by_a_turn_at_once(lane: Lane, monkeypatch
     """The rows behind it would be simulated in vain. The watch wakes the lane once they may have room."""
     Lane.objects.filter(pk=lane.pk).update(window=5)
     look([lane])
-    for _ in range(BATCH + 1):
-        request(lane)
+    rows = [request(lane) for _ in range(BATCH + 1)]
     planned: list[int] = []
     plan = Drafting.plan
 
@@ -429,18 +370,10 @@ def test_a_full_window_is_not_followed_by_a_turn_at_once(lane: Lane, monkeypatch
 
     next_turn = take_turn(lane)
 
-    assert (next_turn.seconds > 0, next_turn.has_pending) == (True, True)
+    # Also behind a full batch, so that the watch wakes the lane when it is mined.
+    assert (next_turn.seconds > 0, next_turn.has_pending, states(rows[-1])) == (True, True, [("pending", None)])
     assert planned == [5]
-
-
-def test_rows_behind_a_full_batch_are_pending(lane: Lane) -> None:
-    """Otherwise the watch would not wake the lane when the batch is mined."""
-    look([lane])
-    rows = [request(lane) for _ in range(BATCH + 1)]
-
-    assert take_turn(lane).has_pending
-
-    assert states(rows[-1]) == [("pending", None)]
+    assert take_turn(lane).seconds > 0
 
 
 def test_rows_behind_those_that_wait_are_planned_at_once(lane: Lane) -> None:
@@ -469,12 +402,16 @@ def test_a_turn_that_sends_makes_few_queries(
     assert states(*rows) == [("submitted", nonce) for nonce in (1, 2, 3)]
 
 
-def test_a_lane_without_open_rows_is_released_at_once(lane: Lane) -> None:
+def test_a_lane_without_open_rows_is_released_at_once(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     assert take_turn(lane).is_idle
     assert leasing.release_if_idle(lane)
     request(lane)
-
     assert leasing.due_lanes() == [lane]
+    claimed = claim(lane)
+    assert not leasing.release_if_idle(claimed)
+    # Accepted after the lane was found to have no work.
+    monkeypatch.setattr(leasing, "_without_work", lambda pk: [lane])
+    assert not leasing.release_if_idle(claimed)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -483,6 +420,12 @@ def test_a_webhook_that_is_deleted_during_a_broadcast_gets_no_event(
 ) -> None:
     webhook = relayer_factories.notification()
     Relayer.objects.update(notification=webhook)
+    # An event after an outage does not report it.
+    leasing.set_waiting(lane, "nodes", "timeout")
+    first = request(lane)
+    take_turn(lane)
+    delivery = Delivery.objects.get(event="transaction.submitted")
+    assert json.loads(bytes(delivery.body))["data"]["status_reason"].startswith("In the mempool since")
     row = request(lane)
 
     def send(*args: Any) -> list[broadcasting.Sent]:
@@ -494,27 +437,7 @@ def test_a_webhook_that_is_deleted_during_a_broadcast_gets_no_event(
     monkeypatch.setattr(turn, "broadcast", send)
     take_turn(lane)
 
-    assert states(row) == [("submitted", 0)]
-
-
-def test_an_event_after_an_outage_does_not_report_it(lane: Lane) -> None:
-    Relayer.objects.update(notification=relayer_factories.notification())
-    leasing.set_waiting(lane, "nodes", "timeout")
-    request(lane)
-    take_turn(lane)
-
-    delivery = Delivery.objects.get(event="transaction.submitted")
-    assert json.loads(bytes(delivery.body))["data"]["status_reason"].startswith("In the mempool since")
-
-
-@pytest.mark.parametrize("is_new", [False, True], ids=["before", "meanwhile"])
-def test_a_lane_with_an_open_row_is_not_released(lane: Lane, monkeypatch: pytest.MonkeyPatch, is_new: bool) -> None:
-    request(lane)
-    if is_new:
-        # Accepted after the lane was found to have no work.
-        monkeypatch.setattr(leasing, "_without_work", lambda pk: [lane])
-
-    assert not leasing.release_if_idle(lane)
+    assert states(first, row) == [("submitted", 0), ("submitted", 1)]
 
 
 @pytest.mark.parametrize(("action", "status"), [("close", "failed"), ("expire", "expired"), ("cancel", "canceled")])
@@ -528,19 +451,6 @@ def test_a_queued_row_with_an_action_is_closed_and_never_sent(
 
     assert (states(row), local_chain.waiting()) == ([(status, None)], [])
     assert (row.status_reason, row.requested_action) == ("No node accepts it.", "")
-
-
-def test_nothing_is_broadcast_on_a_chain_that_was_replaced(lane: Lane, local_chain: LocalChain) -> None:
-    request(lane)
-    take_turn(lane)
-    local_chain.drop()
-    in_the_past(lane)
-    holds = {"chain": {"since": "2026-11-16T12:00:00.000000Z", "details": ""}}
-    Lane.objects.filter(pk=lane.pk).update(holds=holds, held_since=database_now())
-
-    take_turn(lane)
-
-    assert local_chain.waiting() == []
 
 
 def test_a_confirmed_row_that_a_deep_reorg_removed_is_broadcast_again(lane: Lane, local_chain: LocalChain) -> None:
@@ -563,12 +473,22 @@ def test_a_confirmed_row_that_a_deep_reorg_removed_is_broadcast_again(lane: Lane
     assert local_chain.waiting() == [first.attempts.get().hash, second.attempts.get().hash]
 
 
-def test_expired_rows_are_closed_before_others_are_planned(lane: Lane, relayer: Relayer) -> None:
-    relayer.paused = True
-    relayer.save()
-    for value in range(1, 20):
-        request(lane, value)
-    expired = request(lane, valid_until=database_now() - timedelta(seconds=1))
+@pytest.mark.parametrize(
+    ("next_nonce", "is_mined"),
+    [(0, False), (0, True), (None, False)],
+    ids=["pending", "mined", "pending at first contact after an outage"],
+)
+def test_a_nonce_that_another_program_has_used_is_not_assigned(
+    lane: Lane, local_chain: LocalChain, next_nonce: int | None, is_mined: bool
+) -> None:
+    theirs = local_chain.send_from(KEY, 0, to=RECEIVER)
+    if is_mined:
+        local_chain.mine()
+    row = request(lane)
+    Lane.objects.update(waiting="nodes", next_nonce=next_nonce)
 
     take_turn(lane)
-    assert states(expired) == [("expired", None)]
+
+    lane.refresh_from_db()
+    assert (states(row), local_chain.waiting()) == ([("pending", None)], [] if is_mined else [theirs])
+    assert (lane.next_nonce, lane.waiting, Attempt.objects.count()) == (next_nonce, "", 0)

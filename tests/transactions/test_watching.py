@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import transaction
 
 from chain.errors import NodesUnreachable
 from relayer_service.database.clock import database_now
@@ -17,7 +16,7 @@ from tests.transactions.lies import change_receipts
 from tests.transactions.lying_node import lying_node
 from tests.transactions.settled import add_attempt, broadcast, lane, look, sent, short_depths, statuses
 from transactions.lanes import gate
-from transactions.models import Attempt, Hold, Lane, Status, Transaction
+from transactions.models import Attempt, Lane, Transaction
 from transactions.settlement import unsettled, watching
 from transactions.settlement.nonces import holds, nonce_owner
 from transactions.settlement.reading import ChainView, NodeReader
@@ -29,28 +28,32 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("short_depths")]
 
 def test_a_transaction_in_a_block_is_mined(local_chain: LocalChain) -> None:
     account = lane(local_chain)
-    row = sent(account, 0)
+    row, behind = sent(account, 0), sent(account, 1)
     broadcast(local_chain, row)
+    add_attempt(row, 0, "bump", maxFeePerGas=20 * 10**9)
     local_chain.mine()
     assert look(account).changed == {account.pk}
-    assert statuses(row) == ["mined"]
-    assert row.mined_attempt == row.last_attempt
+    assert statuses(row, behind) == ["mined", "submitted"]
+    assert account.head_since is not None
+    assert row.mined_attempt == row.attempts.get(number=1)
     assert (row.block_number, row.block_hash) == (1, local_chain.block_hash(1))
     assert (row.succeeded, row.gas_used, row.effective_gas_price_text) == (True, 21_000, "1875000000")
     assert (account.chain_nonce, account.chain_block) == (1, 1)
 
 
 @pytest.mark.parametrize(
-    ("changes", "columns"),
+    ("changes", "status", "columns"),
     [
-        ({"gasUsed": hex(100_000)}, (100_000, "1875000000")),
+        ({"gasUsed": hex(100_000)}, "mined", (100_000, "1875000000")),
         # More than its bytes allow: it was not reported.
-        ({"gasUsed": hex(100_001)}, (None, "1875000000")),
-        ({"effectiveGasPrice": hex(10 * 10**9 + 1)}, (21_000, "")),
+        ({"gasUsed": hex(100_001)}, "mined", (None, "1875000000")),
+        ({"effectiveGasPrice": hex(10 * 10**9 + 1)}, "mined", (21_000, "")),
+        # A block that does not exist.
+        ({"blockNumber": hex(1_000_001)}, "submitted", (None, "")),
     ],
 )
-def test_a_receipt_reports_no_more_than_the_bytes_allow(
-    local_chain: LocalChain, changes: dict[str, str], columns: tuple[int | None, str]
+def test_a_receipt_reports_no_more_than_the_bytes_and_the_chain_allow(
+    local_chain: LocalChain, changes: dict[str, str], status: str, columns: tuple[int | None, str]
 ) -> None:
     with lying_node(local_chain.url) as node:
         relayer = factories.relayer(network="hardhat", rpc_urls=[{"url": node.url, "weight": 100}])
@@ -61,55 +64,7 @@ def test_a_receipt_reports_no_more_than_the_bytes_allow(
         local_chain.mine()
         node.lie("eth_getTransactionReceipt", change_receipts(**changes))
         look(account)
-    assert (statuses(row), (row.gas_used, row.effective_gas_price_text)) == (["mined"], columns)
-
-
-def test_a_receipt_of_a_block_that_does_not_exist_is_none(local_chain: LocalChain) -> None:
-    with lying_node(local_chain.url) as node:
-        relayer = factories.relayer(network="hardhat", rpc_urls=[{"url": node.url, "weight": 100}])
-        account = lane(local_chain, relayer=relayer)
-        row = sent(account, 0)
-        broadcast(local_chain, row)
-        local_chain.mine()
-        node.lie("eth_getTransactionReceipt", change_receipts(blockNumber=hex(1_000_001)))
-        look(account)
-    assert statuses(row) == ["submitted"]
-
-
-def test_it_is_confirmed_with_its_confirmations(local_chain: LocalChain) -> None:
-    account = lane(local_chain)
-    row = sent(account, 0)
-    broadcast(local_chain, row)
-    local_chain.mine()
-    look(account)
-    look(account)
-    assert statuses(row) == ["mined"]
-    local_chain.mine()
-    look(account)
-    assert statuses(row) == ["confirmed"]
-
-
-def test_an_older_attempt_can_be_the_one_that_is_mined(local_chain: LocalChain) -> None:
-    account = lane(local_chain)
-    row = sent(account, 0)
-    first = row.last_attempt
-    broadcast(local_chain, row)
-    add_attempt(row, 0, "bump", maxFeePerGas=20 * 10**9)
-    local_chain.mine(2)
-    look(account)
-    look(account)
-    assert statuses(row) == ["confirmed"]
-    assert row.mined_attempt == first
-
-
-def test_a_transaction_behind_another_one_stays_submitted(local_chain: LocalChain) -> None:
-    account = lane(local_chain)
-    rows = [sent(account, 0), sent(account, 1)]
-    broadcast(local_chain, rows[0])
-    local_chain.mine()
-    look(account)
-    assert statuses(*rows) == ["mined", "submitted"]
-    assert account.head_since is not None
+    assert (statuses(row), (row.gas_used, row.effective_gas_price_text)) == ([status], columns)
 
 
 def test_a_reorg_brings_a_mined_transaction_back(local_chain: LocalChain) -> None:
@@ -142,70 +97,45 @@ def test_a_worker_without_the_lease_writes_nothing(local_chain: LocalChain) -> N
     assert account.chain_nonce is None
 
 
-@pytest.mark.parametrize(("purpose", "status"), [("expire", Status.EXPIRED), ("close", Status.FAILED)])
-def test_a_mined_no_op_ends_the_request_at_finality(local_chain: LocalChain, purpose: str, status: Status) -> None:
+@pytest.mark.parametrize("relayer_is_deleted", [False, True])
+def test_a_confirmed_transaction_that_leaves_the_chain_is_reported_once(
+    local_chain: LocalChain, log: Log, relayer_is_deleted: bool
+) -> None:
     account = lane(local_chain)
-    row = sent(account, 0, requested_action=purpose, action_reason="It was too late.")
-    add_attempt(row, 0, Attempt.Purpose(purpose), gas=21_000)
-    broadcast(local_chain, row)
-    local_chain.mine(3)
-    look(account)
-    look(account)
-    assert statuses(row) == ["mined"]
-    local_chain.mine(1)
-    look(account)
-    assert statuses(row) == [status]
-    assert row.status_reason == "It was too late."
-
-
-def test_a_held_lane_still_settles_what_is_in_flight(local_chain: LocalChain) -> None:
-    account = lane(local_chain)
-    with transaction.atomic():
-        holds.hold(account, Hold.OPERATOR, "Maintenance.")
-    row = sent(account, 0)
-    broadcast(local_chain, row)
-    local_chain.mine(2)
-    look(account)
-    look(account)
-    assert (statuses(row), list(account.holds)) == (["confirmed"], ["operator"])
-
-
-def test_a_confirmed_transaction_that_leaves_the_chain_is_reported_once(local_chain: LocalChain, log: Log) -> None:
-    account = lane(local_chain)
-    row = sent(account, 0)
+    row, above = sent(account, 0), sent(account, 1)
     before = local_chain.snapshot()
     broadcast(local_chain, row)
     local_chain.mine(2)
     look(account)
     look(account)
+    assert (statuses(row), list(gate.removed_rows(account))) == (["confirmed"], [])
+    if relayer_is_deleted:
+        former = account.relayer
+        assert former
+        urls = [{"url": local_chain.url, "weight": 100}]
+        account.relayer = factories.relayer(identifier="second", network="hardhat", rpc_urls=urls)
+        account.save(update_fields=["relayer"])
+        former.delete()
     local_chain.reorganise(before, 4)
-    look(account)
+    assert look(account).changed == {account.pk}
     look(account)
     assert statuses(row) == ["confirmed"]
     assert row.contradicted_at is not None
     details = "block 1 was replaced, and the transaction is in no block"
     expected = f"The chain contradicts the status confirmed of the transaction {row.identifier}: {details}"
     assert [line["message"] for line in log.parsed() if line["level"] == "CRITICAL"] == [expected]
-
-
-def test_a_confirmed_transaction_of_a_deleted_relayer_is_reported_too(local_chain: LocalChain) -> None:
-    account = lane(local_chain)
-    row = sent(account, 0)
-    before = local_chain.snapshot()
+    # It is broadcast again.
+    removed = list(gate.removed_rows(account))
+    assert [(each, each.mined_attempt) for each in removed] == [(row, row.mined_attempt)]
+    # No no-op takes its nonce, though a row above it is in flight.
+    local_chain.mine(4)
+    look(account)
+    watched = Lane.objects.select_related("relayer", "watch").get(pk=account.pk)
+    assert (watched.gap_block, holds.noops_due(watched), statuses(above)) == (None, [], ["submitted"])
     broadcast(local_chain, row)
-    local_chain.mine(2)
+    local_chain.mine()
     look(account)
-    look(account)
-    former = account.relayer
-    assert former
-    urls = [{"url": local_chain.url, "weight": 100}]
-    account.relayer = factories.relayer(identifier="second", network="hardhat", rpc_urls=urls)
-    account.save(update_fields=["relayer"])
-    former.delete()
-    local_chain.reorganise(before, 4)
-    look(account)
-    row.refresh_from_db()
-    assert row.contradicted_at is not None
+    assert list(gate.removed_rows(account)) == []
 
 
 def test_a_search_that_fails_holds_up_no_other_lane(local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,30 +153,6 @@ def test_a_search_that_fails_holds_up_no_other_lane(local_chain: LocalChain, mon
     assert look(account).changed == {account.pk}
     assert look(account).head_number == 5
     assert searched == [account.pk]
-
-
-def test_a_confirmed_row_that_a_reorg_removed_is_broadcast_again(local_chain: LocalChain) -> None:
-    account = lane(local_chain)
-    row, above = sent(account, 0), sent(account, 1)
-    before = local_chain.snapshot()
-    broadcast(local_chain, row)
-    local_chain.mine(2)
-    look(account)
-    look(account)
-    assert (statuses(row), list(gate.removed_rows(account))) == (["confirmed"], [])
-    local_chain.reorganise(before, 4)
-    assert look(account).changed == {account.pk}
-    removed = list(gate.removed_rows(account))
-    assert [(each, each.mined_attempt) for each in removed] == [(row, row.mined_attempt)]
-    # No no-op takes its nonce, though a row above it is in flight.
-    local_chain.mine(4)
-    look(account)
-    watched = Lane.objects.select_related("relayer", "watch").get(pk=account.pk)
-    assert (watched.gap_block, holds.noops_due(watched), statuses(above)) == (None, [], ["submitted"])
-    broadcast(local_chain, row)
-    local_chain.mine()
-    look(account)
-    assert list(gate.removed_rows(account)) == []
 
 
 def watched_lanes() -> list[Lane]:

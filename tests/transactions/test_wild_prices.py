@@ -16,12 +16,12 @@ from tests.chain.answering_node import HISTORY, node_answering
 from tests.relayers import factories as relayers
 from tests.transactions import factories
 from tests.transactions.hardhat import GWEI, RECEIVER, LocalChain
-from tests.transactions.lane_values import ADDRESS, found, network
+from tests.transactions.lane_values import ADDRESS, market, network, sender_of
 from tests.transactions.lies import raise_tips
 from tests.transactions.lying_node import lying_node
 from tests.transactions.single_turns import take_turn
 from transactions.lanes import leasing
-from transactions.lanes.prices.market import gather_values, market_readings, read_market
+from transactions.lanes.prices.market import Sender, read_market
 from transactions.models import Lane
 from transactions.requests import actions
 
@@ -32,9 +32,9 @@ WITHOUT_BASE_FEE = network("hardhat", base_fee_rule="none", max_gas_price=100 * 
 
 def tip_of(nodes: list[tuple[str, int]], network: Network = NETWORK, **policies: Any) -> int:
     """Read the market from nodes, and return the tip or the single price."""
-    found = gather_values(nodes, network, policies, ADDRESS, market_readings(network, policies, ADDRESS))
-    market = read_market(network, policies, found, "fast")
-    return market.tip if market.gas_price is None else market.gas_price
+    read, _ = read_market(Sender(network, policies, ADDRESS, nodes))
+    price = read.price("fast")
+    return price.tip if price.gas_price is None else price.gas_price
 
 
 @pytest.fixture
@@ -124,6 +124,6 @@ def test_prices_of_requests_bumps_and_no_ops_are_bounded(
 
 
 def test_a_wild_base_fee_is_bounded_where_a_single_price_is_paid() -> None:
-    values = found(base_fee=9_000 * GWEI, gas_price=20 * GWEI, tip_limit=50 * GWEI)
-    market = read_market(network(), {"eip1559_pricing": False}, values, "safeLow")
-    assert market.offer(is_legacy=True).gas_price == 50 * GWEI + market.tip
+    sender = sender_of(policies={"eip1559_pricing": False})
+    price = market(sender, 9_000 * GWEI, gas_price=20 * GWEI, tip_limit=50 * GWEI).price("safeLow")
+    assert price.offer(is_legacy=True).gas_price == 50 * GWEI + price.tip

@@ -16,9 +16,9 @@ from tests.relayer_service.api.test_throttling import shared_cache
 from tests.relayers import factories as relayers
 from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY
 from tests.transactions import factories
-from tests.transactions.test_commits import in_flight, send
+from tests.transactions.test_commits import send
 from transactions.lanes import leasing, work
-from transactions.lanes.commits import NewAttempt, Result, commit
+from transactions.lanes.commits import Result, commit
 from transactions.models import Lane, Status
 from transactions.requests import actions
 from transactions.settlement.nonces import restores, witness
@@ -69,33 +69,25 @@ def held() -> list[dict[str, str]]:
     return [{reason: entry["details"] for reason, entry in lane.holds.items()} for lane in Lane.objects.order_by("pk")]
 
 
-def committed(lane: Lane, attempt: NewAttempt, capture: DjangoCaptureOnCommitCallbacks, *, ends: bool = True) -> Lane:
-    with capture(execute=ends):
-        commit(lane, Result(attempts=[attempt]))
-    return Lane.objects.get(pk=lane.pk)
-
-
 def test_each_commit_of_signed_bytes_is_seen(
-    lane: Lane, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+    lane: Lane, idle: Lane, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
+    # Another database gets names of its own, though the folder is the same.
+    see(lane, 9)
     Lane.objects.update(witness="")
-    first = committed(lane, send(factories.transaction(lane), 0), django_capture_on_commit_callbacks)
-    second = committed(lane, send(factories.transaction(lane), 1), django_capture_on_commit_callbacks)
-    assert (first.generation, second.generation, seen(second)) == (4, 5, 5)
-    assert first.witness == second.witness != lane.witness
-
-
-def test_a_commit_that_signs_nothing_is_not_counted(lane: Lane) -> None:
-    commit(lane, Result(reasons={1: (in_flight(lane), "It waits.")}))
-    assert Lane.objects.get().generation == 3
-
-
-@pytest.mark.parametrize("place", ["folder", "on_redis"])
-def test_a_witness_never_goes_back(lane: Lane, place: str, request: pytest.FixtureRequest) -> None:
-    request.getfixturevalue(place)
-    for generation in (9, 10, 9, 2):
-        see(lane, generation)
-    assert seen(lane) == 10
+    found = []
+    for nonce in (0, 1):
+        with django_capture_on_commit_callbacks(execute=True):
+            commit(lane, Result(attempts=[send(factories.transaction(lane), nonce)]))
+        found.append(Lane.objects.get(pk=lane.pk))
+    assert [each.generation for each in found] == [4, 5]
+    assert seen(found[1]) == 5
+    assert found[0].witness == found[1].witness != lane.witness
+    work.load(lane)
+    assert held() == [{}, {}]
+    waiting = factories.transaction(lane, status=Status.SENT, nonce=7)
+    commit(lane, Result(reasons={1: (waiting, "It waits.")}))
+    assert Lane.objects.get(pk=lane.pk).generation == 5
 
 
 @pytest.mark.parametrize("place", ["folder", "on_redis"])
@@ -103,7 +95,10 @@ def test_a_witness_that_is_ahead_holds_all_lanes_once(
     lane: Lane, idle: Lane, place: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
     request.getfixturevalue(place)
-    see(lane, 4)
+    # It never goes back.
+    for generation in (2, 4, 2):
+        see(lane, generation)
+    assert seen(lane) == 4
     loaded = work.load(lane)
     assert loaded is not None
     assert (list(loaded.lane.holds), loaded.assigns_nonces, held()) == (["lost_commits"], False, [HELD, HELD])
@@ -132,23 +127,21 @@ def test_a_process_compares_all_lanes_before_its_first_turn(lane: Lane, idle: La
 
 
 @pytest.mark.parametrize("generation", [0, 2, 3])
-def test_a_witness_that_is_missing_or_behind_proves_nothing(lane: Lane, generation: int) -> None:
+def test_a_witness_that_is_missing_or_behind_proves_nothing(
+    lane: Lane, generation: int, django_assert_num_queries: Any
+) -> None:
     """A worker was killed between the commit and the witness: it is written before anything is broadcast."""
     if generation:
         see(lane, generation)
     work.load(lane)
     assert (held(), seen(lane)) == ([{}], 3)
-
-
-def test_another_database_is_not_compared(
-    lane: Lane, idle: Lane, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
-    """Its lanes get names of their own, though the folder is the same."""
-    see(lane, 9)
-    Lane.objects.filter(pk=lane.pk).update(generation=0, witness="")
-    committed(lane, send(factories.transaction(lane), 0), django_capture_on_commit_callbacks)
-    work.load(lane)
-    assert held() == [{}, {}]
+    with django_assert_num_queries(0, connection=connection):
+        restores.check(lane)
+    # A commit of another worker meanwhile is no restore: between reading the lane and its witness, both have risen.
+    Lane.objects.update(generation=4)
+    see(lane, 4)
+    assert not restores.check(lane)
+    assert held() == [{}]
 
 
 @pytest.mark.parametrize("breakage", [lambda path: path.write_text(""), lambda path: path.mkdir()])
@@ -164,28 +157,15 @@ def test_a_witness_that_cannot_be_written_stops_nothing(
         # A folder in the place of the file.
         (path / lane.witness).mkdir()
     row = factories.transaction(lane)
-    committed(lane, send(row, 0), django_capture_on_commit_callbacks)
+    with django_capture_on_commit_callbacks(execute=True):
+        commit(lane, Result(attempts=[send(row, 0)]))
     row.refresh_from_db()
     assert row.status == Status.SENT
-    assert work.load(lane) is not None
-    assert {record.message for record in caplog.records if record.name == witness.__name__} == {
-        f"The lane {lane} has no witness: a restored database would not be noticed"
-    }
-
-
-def test_that_a_lane_has_no_witness_is_logged_once(lane: Lane, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (folder / witness.FOLDER).write_text("")
     for _ in range(3):
         assert work.load(lane) is not None
-    assert len([record for record in caplog.records if record.name == witness.__name__]) == 1
-
-
-def test_a_commit_of_another_worker_meanwhile_is_no_restore(lane: Lane) -> None:
-    """Between reading the lane and its witness, both have risen."""
-    Lane.objects.update(generation=4)
-    see(lane, 4)
-    assert not restores.check(lane)
-    assert held() == [{}]
+    assert [record.message for record in caplog.records if record.name == witness.__name__] == [
+        f"The lane {lane} has no witness: a restored database would not be noticed"
+    ]
 
 
 def test_nothing_is_closed_before_a_worker_has_noticed(lane: Lane) -> None:
@@ -195,8 +175,3 @@ def test_nothing_is_closed_before_a_worker_has_noticed(lane: Lane) -> None:
     actions.cancel(row.pk, by="payments")
     row.refresh_from_db()
     assert (row.status, row.requested_action) == (Status.PENDING, "cancel")
-
-
-def test_no_query_is_needed_for_a_witness_that_is_not_ahead(lane: Lane, django_assert_num_queries: Any) -> None:
-    with django_assert_num_queries(0, connection=connection):
-        restores.check(lane)

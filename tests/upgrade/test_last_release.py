@@ -126,10 +126,12 @@ def test_transactions_that_the_last_release_ends_are_listed_by_their_status(tmp_
     assert {status: count for status, count in found.items() if count} == {"failed": 3, "canceled": 1}
 
 
-@pytest.fixture
-def both(tmp_path: Path) -> Iterator[Both]:
-    """Relayers as the last release and this one read and write them, in one database."""
-    with databases.empty("both", tmp_path) as alias:
+@pytest.fixture(scope="module")
+def upgraded(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Any]]:
+    """The name of a database that was upgraded with a relayer in it, and the last release's model of relayers."""
+    with django_db_blocker.unblock(), databases.empty("both", tmp_path_factory.mktemp("both")) as alias:
         executor = MigrationExecutor(connections[alias])
         old = executor.migrate([("relayers", "0023_other_address")]).apps
         signer = old.get_model("signers", "Signer")._base_manager.using(alias).create(identifier="s", type="plain")
@@ -138,7 +140,14 @@ def both(tmp_path: Path) -> Iterator[Both]:
         rows.create(identifier="before", **values, due_at=AT, nonce=7, balance_text="5", checked_at=AT)
         MigrationExecutor(connections[alias]).migrate(executor.loader.graph.leaf_nodes("relayers"))
         rows.create(identifier="after", **values, due_at=AT, nonce=8)
-        yield Both(rows, RelayerHealth.objects.using(alias))
+        yield alias, rows
+
+
+@pytest.fixture
+def both(upgraded: tuple[str, Any]) -> Both:
+    """Relayers as the last release and this one read and write them, in one database; each test is rolled back."""
+    alias, rows = upgraded
+    return Both(rows, RelayerHealth.objects.using(alias))
 
 
 @dataclass
@@ -153,7 +162,7 @@ class Both:
         return tuple(self.new.filter(relayer__identifier=name).values_list(*columns).get())
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db(databases=["default", "both"])
 def test_relayers_of_the_last_release_have_their_health(both: Both) -> None:
     columns = ("network", "due_at", "nonce", "balance_text", "checked_at", "lease")
     assert both.of_new("before", *columns) == ("sepolia", AT, 7, "5", AT, None)
@@ -162,7 +171,7 @@ def test_relayers_of_the_last_release_have_their_health(both: Both) -> None:
     assert both.new.count() == 1
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db(databases=["default", "both"])
 def test_a_check_of_the_last_release_is_read_by_this_one_and_ends_its_check(both: Both) -> None:
     both.new.update(lease=LEASE, leased_until=LATER, due_at=NOW, balance_text="6", nonce=9)
     # A claim is no result.
@@ -179,7 +188,7 @@ def test_a_check_of_the_last_release_is_read_by_this_one_and_ends_its_check(both
     assert both.of_new("before", "due_at", "nonce") == (AT, None)
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db(databases=["default", "both"])
 def test_a_state_that_this_release_finds_is_read_by_the_last_one_and_ends_its_check(both: Both) -> None:
     both.old.update(lease=LEASE, leased_until=LATER)
     checked = {"lease": None, "due_at": LATER, "checked_at": NOW}
@@ -193,7 +202,7 @@ def test_a_state_that_this_release_finds_is_read_by_the_last_one_and_ends_its_ch
     assert both.of_old("after", "lease", "system_disabled") == (LEASE, False)
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db(databases=["default", "both"])
 def test_a_change_by_staff_of_this_release_ends_a_check_of_the_last_one(both: Both) -> None:
     both.old.update(due_at=LATER, checked_at=NOW)
     both.old.update(lease=LEASE, leased_until=LATER)

@@ -1,15 +1,16 @@
 """Run callers and senders of the shop, and kill them at every step.
 
-python -m tests.client.outbox.killing '{"rows": 60, "counts": [1], "random_kills": 0}'
+python -m tests.client.outbox.killing '{"counts": [1], "random_kills": 0}'
 
 The environment is that of `tests/client/outbox/shop_settings.py`. At each step, a process is killed when it is reached
-for the first time, the second time and so on, as `counts` says.
+for the first time, the second time and so on, as `counts` says. There are as many payouts as that takes.
 
 Each is a process that is forked from this one. Steps are calls of the outbox, which is not changed for this.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -17,7 +18,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import wraps
 from typing import Any
@@ -43,6 +44,8 @@ SENDER_STEPS = (
     "after receive",
 )
 AT_RANDOM = "at random"
+# More than a sender sends before any of the counts, fewer than one claim has room for.
+OPEN_ROWS = 15
 LEASE = timedelta(seconds=2)
 Work = Callable[[Orders], None]
 
@@ -75,16 +78,22 @@ class Killer:
 
 
 def call(orders: Orders) -> None:
-    """Pay what is not paid yet, as a caller that is started again does."""
+    """Pay one order after the other, from the first that is not paid yet, as a caller that is started again does."""
     from payouts import models  # type: ignore[import-not-found]  # of the example
 
     killer = Killer(orders["step"], orders["count"])
     killer.watch(models, "enqueue")
     killer.watch(models, "pay")
-    paid = set(models.Payout.objects.values_list("order", flat=True))
-    for number in range(orders["rows"]):
-        if str(number) not in paid:
-            models.pay(str(number), receiver(number), 1)
+    for number in itertools.count(models.Payout.objects.count()):
+        while open_rows() >= OPEN_ROWS:
+            time.sleep(0.05)
+        models.pay(str(number), receiver(number), 1)
+
+
+def open_rows() -> int:
+    from relayer_client.outbox.models import OutboxTransaction
+
+    return OutboxTransaction.objects.filter(notified_at=None).count()
 
 
 def receiver(number: int) -> str:
@@ -119,13 +128,16 @@ def send(orders: Orders) -> None:
 
 
 class Campaign:
-    """One caller and two senders at a time; whoever is killed is replaced, until everything is confirmed."""
+    """One caller and two senders at a time; whoever is killed is replaced.
 
-    def __init__(self, rows: int, counts: list[int], random_kills: int) -> None:
-        self.rows, self.random_kills = rows, random_kills
+    Once everybody was killed who is to be, the caller ends, and the senders when everything is confirmed.
+    """
+
+    def __init__(self, counts: list[int], random_kills: int) -> None:
+        self.random_kills = random_kills
         self.plans: dict[Work, list[tuple[str, int]]] = {
-            call: [(step, count) for count in counts for step in CALLER_STEPS],
-            send: [(step, count) for count in counts for step in SENDER_STEPS],
+            work: [(step, count) for count in counts for step in steps]
+            for work, steps in ((call, CALLER_STEPS), (send, SENDER_STEPS))
         }
         self.steps: dict[Child, str] = {}
         self.killed: Counter[str] = Counter()
@@ -134,12 +146,16 @@ class Campaign:
     def run(self) -> dict[str, Any]:
         caller, senders = self._start(call), [self._start(send), self._start(send)]
         try:
-            while not self._is_over():
-                if not caller.is_running and caller.exit_code != 0:
+            while self._kills_are_left((caller, *senders)):
+                if not caller.is_running:
                     check_commits()
                     caller = self._replace(caller, call)
                 senders = [each if each.is_running else self._replace(each, send) for each in senders]
                 self._kill_at_random(senders)
+                time.sleep(0.05)
+            caller.end()
+            while open_rows():
+                senders = [each if each.is_running else self._replace(each, send) for each in senders]
                 time.sleep(0.05)
         finally:
             for child in (caller, *senders):
@@ -150,7 +166,7 @@ class Campaign:
         connections.close_all()
         step, count = self.plans[work].pop(0) if self.plans[work] else (AT_RANDOM, 0)
         child = Child(work)
-        child.go(step=step, count=count, rows=self.rows)
+        child.go(step=step, count=count)
         self.steps[child] = step
         return child
 
@@ -168,10 +184,8 @@ class Campaign:
             self.killed[AT_RANDOM] += 1
             os.kill(self.chance.choice(others).pid, signal.SIGKILL)
 
-    def _is_over(self) -> bool:
-        from relayer_client.outbox.models import OutboxTransaction
-
-        return OutboxTransaction.objects.exclude(notified_at=None).count() == self.rows
+    def _kills_are_left(self, running: Iterable[Child]) -> bool:
+        return self.random_kills > 0 or any(self.steps[child] != AT_RANDOM for child in running)
 
 
 def check_commits() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -43,7 +44,7 @@ def doubts() -> set[str]:
 
 
 def test_a_row_is_accepted_under_its_stored_key(outbox: None, fake: FakeService, client: Client) -> None:
-    row = add("payout-1", data="0xab", speed="fast")
+    row = add("first", data="0xab", speed="fast")
     progress = run_once(client)
     row.refresh_from_db()
     assert (progress.accepted, progress.failure, progress.has_more) == (1, None, False)
@@ -51,12 +52,10 @@ def test_a_row_is_accepted_under_its_stored_key(outbox: None, fake: FakeService,
     stored = fake.accepted[str(row.idempotency_key)]
     assert (row.transaction_id, row.status, row.status_reason) == (stored["id"], "pending", stored["status_reason"])
     assert (row.claim, row.unanswered_since) == (None, None)
-
-
-def test_rows_are_handed_over_in_their_order(outbox: None, fake: FakeService, client: Client) -> None:
+    # Others follow in their order.
     add_many(12)
     run_once(client)
-    assert [each["value"] for each in fake.posts] == [str(number) for number in range(12)]
+    assert [each["value"] for each in fake.posts[1:]] == [str(number) for number in range(12)]
 
 
 def test_statements_per_row_are_one(outbox: None, fake: FakeService, client: Client) -> None:
@@ -82,24 +81,27 @@ def test_a_rejected_row_fails_and_holds_up_no_other(outbox: None, fake: FakeServ
     failed = OutboxTransaction.objects.get(key="payout-1")
     assert failed.status_reason == "Bad Request (400, not_allowed): to: not in whitelist_receivers"
     assert failed.notified_at is not None
+    add("payout-3", value=3)
+    answer_sends(fake, refused(403, "spending_refused", "Refused"), value="3")
+    add("payout-4")
+    for _ in range(2):
+        run_once(client)
+        make_due()
+    assert {key: status for key, status in statuses().items() if key > "payout-2"} == {
+        "payout-3": "queued",
+        "payout-4": "pending",
+    }
+    row = OutboxTransaction.objects.get(key="payout-3")
+    assert (row.attempts, row.status_reason) == (2, "Refused (403, spending_refused)")
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        refused(401, "authentication_failed"),
-        refused(403, "insufficient_scope"),
-        refused(404, "unknown_path"),
-        refused(400, "https_required"),
-        Answer(400, b"a page of a proxy"),
-        refused(429, "throttled", Retry_After="7"),
-        refused(500, "internal_error"),
-        Answer(502, b"a page of a proxy"),
-        refused(503, "database_unavailable"),
-        DROP,
-        Answer(200, b"a page of a proxy"),
-        Answer(200, {"status": "JSON of a proxy"}),
-        Answer(200, {"data": {"id": "a transaction with too little"}}),
+        *(refused(401, "authentication_failed"), refused(403, "insufficient_scope"), refused(404, "unknown_path")),
+        *(refused(400, "https_required"), refused(429, "throttled", Retry_After="7"), refused(500, "internal_error")),
+        *(refused(503, "database_unavailable"), DROP, *(Answer(status, b"of a proxy") for status in (200, 400, 502))),
+        *(Answer(200, {"status": "JSON of a proxy"}), Answer(200, {"data": {"id": "a transaction with too little"}})),
     ],
     ids=lambda answer: f"{answer.status} {answer.headers.get('Error-Code', '')}",
 )
@@ -120,12 +122,10 @@ def test_what_may_succeed_later_stays_queued(outbox: None, fake: FakeService, cl
 @pytest.mark.parametrize(
     ("answer", "in_doubt"),
     [
-        (refused(401, "authentication_failed"), set()),
-        (refused(403, "relayer_paused"), set()),
-        (refused(429, "queue_full"), set()),
-        (refused(500, "internal_error"), {"payout-0"}),
-        (Answer(504, b""), {"payout-0"}),
-        (DROP, {"payout-0"}),
+        *((refused(status, "some_code"), set()) for status in (401, 403, 429)),
+        (refused(503, "nodes_unavailable"), set()),
+        (refused(503, "database_unavailable"), {"payout-0"}),
+        *((answer, {"payout-0"}) for answer in (refused(500, "internal_error"), Answer(504, b""), DROP)),
     ],
     ids=lambda value: str(getattr(value, "status", "")),
 )
@@ -141,11 +141,8 @@ def test_only_a_request_without_an_answer_leaves_a_doubt(
 @pytest.mark.parametrize(
     "answer",
     [
-        refused(403, "relayer_paused"),
-        refused(403, "permission_denied"),
-        refused(404, "not_found"),
-        refused(409, "account_unknown"),
-        refused(429, "queue_full"),
+        *(refused(403, "relayer_paused"), refused(403, "permission_denied"), refused(404, "not_found")),
+        *(refused(409, "account_unknown"), refused(429, "queue_full")),
     ],
     ids=lambda answer: answer.headers["Error-Code"],
 )
@@ -171,17 +168,11 @@ def test_all_rows_of_a_relayer_that_refuses_wait(
     add_many(3)
     add("other", relayer="other")
     fake.refusal = lambda request: refused(403, "relayer_paused") if "/sender/" in request.path else None
-    run_once(client)
-    run_once(client)
+    # More rows than a batch are reported.
+    assert [run_once(client).has_more for _ in range(2)] == [True, False]
     assert statuses() == QUEUED | {"other": "pending"}
     assert len(fake.posts) == 2
-
-
-def test_a_refused_payment_holds_up_no_other(outbox: None, fake: FakeService, client: Client) -> None:
-    add_many(3)
-    answer_sends(fake, refused(403, "spending_refused"), value="1")
-    run_once(client)
-    assert statuses() == ACCEPTED | {"payout-1": "queued"}
+    assert not Claim(OutboxTransaction.objects.queued(), 2).rows
 
 
 def test_pauses_grow_and_respect_the_service() -> None:
@@ -191,22 +182,14 @@ def test_pauses_grow_and_respect_the_service() -> None:
     assert [poll_pause(attempts).total_seconds() for attempts in (0, 1, 100_000)] == [1, 1.5, 30]
 
 
-def test_each_failure_is_counted(outbox: None, fake: FakeService, client: Client) -> None:
-    add("payout-1")
-    answer_sends(fake, refused(401, "authentication_failed", "Unauthorized"))
-    run_once(client)
-    make_due()
-    run_once(client)
-    row = OutboxTransaction.objects.get()
-    assert (row.attempts, row.status_reason) == (2, "Unauthorized (401, authentication_failed)")
-
-
 def test_a_lost_answer_is_repeated_with_the_same_key_and_body(outbox: None, fake: FakeService, client: Client) -> None:
     row = add("payout-1")
     losses = iter([DROP])
     fake.loss = lambda request: next(losses, None) if request.method == "POST" else None
     run_once(client)
     assert statuses() == {"payout-1": "queued"}
+    # The key is remembered for so long.
+    since(REPEAT_LIMIT - timedelta(minutes=1))
     make_due()
     run_once(client)
     assert statuses() == {"payout-1": "pending"}
@@ -235,17 +218,6 @@ def test_a_key_that_may_be_forgotten_is_not_sent_again(outbox: None, fake: FakeS
     make_due()
     run_once(client)
     assert len(fake.posts) == 1
-
-
-def test_a_key_that_is_remembered_is_sent_again(outbox: None, fake: FakeService, client: Client) -> None:
-    add("payout-1")
-    fake.loss = lambda request: DROP if request.method == "POST" else None
-    run_once(client)
-    since(REPEAT_LIMIT - timedelta(minutes=1))
-    make_due()
-    fake.loss = lambda request: None
-    run_once(client)
-    assert statuses() == {"payout-1": "pending"}
 
 
 def test_a_refusal_does_not_remove_an_earlier_doubt(outbox: None, fake: FakeService, client: Client) -> None:
@@ -279,6 +251,24 @@ def test_a_key_with_another_body_is_never_reported_as_failed(outbox: None, fake:
     run_once(client)
     assert statuses() == {"payout-1": "uncertain"}
     assert OutboxTransaction.objects.get().notified_at is None
+
+
+def test_a_stored_row_with_an_id_that_is_refused_ends(outbox: None, fake: FakeService, client: Client) -> None:
+    add_many(3)
+    OutboxTransaction.objects.filter(key="payout-0").update(relayer="x/rpc")
+    earlier = timezone.now() - timedelta(minutes=1)
+    OutboxTransaction.objects.filter(key="payout-1").update(relayer="x/rpc", unanswered_since=earlier)
+    add("accepted")
+    OutboxTransaction.objects.filter(key="accepted").update(relayer="x/", status="sent", transaction_id=str(uuid4()))
+    run_once(client)
+    assert statuses() == {
+        "payout-0": "failed",
+        "payout-1": "uncertain",
+        "payout-2": "pending",
+        "accepted": "uncertain",
+    }
+    for row in OutboxTransaction.objects.exclude(key="payout-2"):
+        assert "is not an ID" in row.status_reason
 
 
 def test_two_senders_hand_each_row_over_once(shared_outbox: None, fake: FakeService, client: Client) -> None:
@@ -330,12 +320,3 @@ def test_a_stop_leaves_the_rest_to_others_at_once(outbox: None, fake: FakeServic
     assert doubts() == set()
     run_once(client)
     assert statuses() == ACCEPTED
-
-
-def test_more_rows_than_a_batch_are_reported(
-    outbox: None, fake: FakeService, client: Client, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr("relayer_client.outbox.handing_over.BATCH_ROWS", 2)
-    add_many(3)
-    assert [run_once(client).has_more for _ in range(2)] == [True, False]
-    assert not Claim(OutboxTransaction.objects.queued(), 2).rows

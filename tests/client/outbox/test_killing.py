@@ -9,10 +9,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
+from django.db import connection
 from eth_utils.crypto import keccak
 
 from tests import databases, processes
+from tests.amounts import amount
 from tests.client.outbox.killing import AT_RANDOM, CALLER_STEPS, SENDER_STEPS, receiver
 from tests.client.outbox.shop import environment
 from tests.client.running import Service
@@ -28,20 +29,13 @@ def transfers(chain: LocalChain, token: str) -> Counter[str]:
     return Counter(f"0x{each['topics'][2][-40:]}" for each in chain.rpc("eth_getLogs", query))
 
 
-@pytest.mark.parametrize(
-    ("rows", "counts", "random_kills"), [(50, [1], 0), pytest.param(1000, [1, 2, 7], 8, marks=pytest.mark.long)]
-)
 def test_each_payout_is_executed_once_whoever_is_killed(
-    rows: int,
-    counts: list[int],
-    random_kills: int,
-    transactional_db: None,
-    service: Service,
-    node: LocalChain,
-    shop_token: str,
-    tmp_path: Path,
+    transactional_db: None, service: Service, node: LocalChain, shop_token: str, tmp_path: Path
 ) -> None:
-    plan = {"rows": rows, "counts": counts, "random_kills": random_kills}
+    # On SQLite one sender at a time can claim rows.
+    is_shared = connection.vendor == "postgresql"
+    counts, random_kills = [1, 2, 7][: amount(1, 3 if is_shared else 1)], amount(0, 8 if is_shared else 2)
+    plan = {"counts": counts, "random_kills": random_kills}
     before = transfers(node, shop_token)
     with databases.empty("shop", tmp_path), service.client() as client:
         known = {each.id for each in client.relayer("shop").list_transactions(per_page=1000)}
@@ -51,6 +45,7 @@ def test_each_payout_is_executed_once_whoever_is_killed(
         done = subprocess.run(command, cwd=PROJECT, env=env, stdout=subprocess.PIPE, text=True, check=True)
         result: dict[str, Any] = json.loads(done.stdout)
         new = [each for each in client.relayer("shop").list_transactions(per_page=1000) if each.id not in known]
+    rows = len(result["reported"])
     assert result["payouts"] == result["outbox"] == {"confirmed": rows}
     assert result["reported"] == {f"payout-{number}": 1 for number in range(rows)}
     assert [each.status for each in new] == ["confirmed"] * rows

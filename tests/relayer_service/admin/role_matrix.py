@@ -8,8 +8,6 @@ or "POST name" for one of them; "name:action" for an action of a list.
     python -m tests.relayer_service.admin.role_matrix --write    write it anew
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -149,13 +147,16 @@ def expected() -> dict[str, str]:
 
 
 def matrix() -> Iterator[str]:
-    yield f"| page | action | {' | '.join(SHOWN)} |"
-    yield "|---|---|" + ":-:|" * len(SHOWN)
-    shown = {(row.page, row.action): row.least for row in ROWS if row.least != NOBODY}
-    pages = list(dict.fromkeys(page for page, _ in shown))
-    for page, action in sorted(shown, key=lambda each: pages.index(each[0])):
-        marks = ["yes" if LEVELS.index(shown[page, action]) <= LEVELS.index(each) else "-" for each in SHOWN]
-        yield f"| {page} | {action} | {' | '.join(marks)} |"
+    """Yield a row per page: in each column, what its role may do besides those before it."""
+    yield f"| page | {' | '.join(SHOWN)} |"
+    yield "|---|" + "---|" * len(SHOWN)
+    least = {(row.page, row.action): row.least for row in ROWS if row.least != NOBODY}
+    for page in dict.fromkeys(page for page, _ in least):
+        cells: dict[str, list[str]] = {role: [] for role in SHOWN}
+        for (of_page, action), role in least.items():
+            if of_page == page:
+                cells[SHOWN[0] if LEVELS.index(role) < LEVELS.index(SHOWN[0]) else role].append(action)
+        yield f"| {page} | {' | '.join('; '.join(actions) for actions in cells.values())} |"
 
 
 def document() -> str:

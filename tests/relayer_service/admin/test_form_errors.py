@@ -1,21 +1,30 @@
 """A form that was not saved: its errors above the page, each with a link to its field."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import Client, RequestFactory
 
 from tests.relayers import factories
-from tests.relayers.admin_pages import ADD, change, fields, open_form
+from tests.relayers.admin_pages import change, fields
 
 pytestmark = pytest.mark.django_db
 
 SOURCES = {"sources-TOTAL_FORMS": "2", "sources-INITIAL_FORMS": "0"}
+# By path of the pages that add something, the title and the field that is required first.
+PAGES = {
+    "auth/group": ("Add group", "Name"),
+    "auth/user": ("Add user", "Username"),
+    "notifications/notification": ("Add webhook", "ID"),
+    "relayers/relayer": ("Add relayer", "ID"),
+    "rpc/feetoken": ("Add fee token", "Network"),
+    "signers/signer": ("Add signer", "ID"),
+    "tokens/accesstoken": ("Add access token", "Name"),
+}
 
 
 def summary(page: Any) -> list[tuple[str, str]]:
@@ -30,10 +39,29 @@ def summary(page: Any) -> list[tuple[str, str]]:
     return found
 
 
+def test_every_add_page_has_a_heading_and_reports_errors(
+    rf: RequestFactory, admin_client: Client, admin_user: User
+) -> None:
+    request = rf.get("/")
+    request.user = admin_user
+    adding = [each for each in admin.site._registry.values() if each.has_add_permission(request)]
+    assert {str(each.opts).replace(".", "/") for each in adding} == PAGES.keys()
+    for path, (title, field) in PAGES.items():
+        page: Any = admin_client.post(f"/admin/{path}/add/", SOURCES | {"sources-TOTAL_FORMS": "0"})
+        assert re.findall(r'<span class="[^"]*title-last">(.*?)</span>', page.text, re.DOTALL) == [title]
+        target, text = summary(page)[0]
+        assert text == f"{field}: This field is required."
+        # The field itself is marked too.
+        (tag,) = [tag for tag in re.findall(r"<[^>]*>", page.text) if f' id="{target}"' in tag]
+        assert 'aria-invalid="true"' in tag
+
+
 def test_the_errors_of_a_relayer_are_above_its_panels_in_the_order_of_its_fields(admin_client: Client) -> None:
     relayer = factories.relayer()
+    opened = admin_client.get(change(relayer))
+    assert "data-form-errors" not in opened.content.decode()
     wrong = {"rpc_urls-0-url": "ftp://a", "policy_gas_price_cap": "x", "name": "", "signer": "999"}
-    page = admin_client.post(change(relayer), open_form(admin_client, change(relayer)) | wrong)
+    page = admin_client.post(change(relayer), fields(opened) | wrong)
     assert "Not saved: 4 errors" in page.content.decode()
     assert summary(page) == [
         ("id_name", "Name: This field is required."),
@@ -70,11 +98,3 @@ def test_the_pages_of_passwords_have_the_summary_too(admin_client: Client, admin
     found = re.findall('href="#(id_[^"]*)"', page.content.decode())
     assert found[-1] in {"id_new_password2", "id_password2"}
     assert "Please correct" not in page.content.decode()
-
-
-def test_a_page_that_was_only_opened_has_no_summary(admin_client: Client) -> None:
-    relayer = factories.relayer()
-    for path in (ADD, change(relayer)):
-        page = admin_client.get(path)
-        assert fields(page)
-        assert "data-form-errors" not in page.content.decode()

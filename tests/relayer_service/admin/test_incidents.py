@@ -1,20 +1,20 @@
 """Acknowledged causes: hidden until they get worse or begin again, with who did it in the audit log."""
 
-from __future__ import annotations
-
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import transaction
 from django.test import Client
 
 from relayer_service.console.overview.incidents import prune_acknowledgements
 from relayer_service.models import Acknowledgement, AuditEntry, PeriodicRun
 from relayers.models import Relayer, RelayerHealth
 from tests.concurrency import in_threads
-from tests.notifications.admin_pages import told
+from tests.notifications.admin_pages import staff_who_may, told
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayer_service.admin.overview_pages import acknowledged, attention, posted
 from tests.relayers import factories
@@ -73,38 +73,41 @@ def test_an_acknowledged_cause_is_hidden_with_who_and_why_until_it_is_undone(sta
     ]
 
 
-def test_a_cause_comes_back_when_more_have_it_but_not_when_fewer_do(staff: Client) -> None:
-    staff.post(ACKNOWLEDGE, posted(staff, TITLE))
-    RelayerHealth.objects.filter(relayer__identifier="relayer-1").update(failed_checks=0, failing_since=None)
-    assert rows(staff) == []
-    fail(3)
-    assert rows(staff) == []
-    fail(4)
-    assert rows(staff) == [f"{TITLE} 3 relayers"]
+def first_recovers() -> None:
+    health = RelayerHealth.objects.filter(relayer__identifier="relayer-1")
+    health.update(failed_checks=0, failing_since=None)
 
 
-def test_a_cause_comes_back_when_others_have_it_instead(staff: Client, clock: Clock) -> None:
+def others_fail(count: int, since: datetime) -> None:
+    first_recovers()
+    for number in range(count):
+        fail(3 + number, failing_since=since)
+
+
+def first_is_disabled() -> None:
+    values = {"disabled_reason_type": "NonceSyncFailed", "disabled_reason_details": "Why."}
+    RelayerHealth.objects.filter(relayer__identifier="relayer-1").update(system_disabled=True, **values)
+
+
+LATER = NOON + timedelta(seconds=30)
+CHANGES: dict[str, tuple[Callable[[], Any], int]] = {
+    "fewer have it": (first_recovers, 0),
+    "as many have it, and had it before": (partial(others_fail, 1, NOON - HOUR), 0),
+    "more have it": (partial(others_fail, 2, NOON - HOUR), 3),
+    "others have it instead": (partial(others_fail, 1, LATER), 2),
+    "it is more severe": (first_is_disabled, 2),
+    "it ended and began again": (lambda: RelayerHealth.objects.update(failing_since=LATER), 2),
+}
+
+
+def test_an_acknowledged_cause_is_shown_again_when_it_gets_worse(staff: Client, clock: Clock) -> None:
     staff.post(ACKNOWLEDGE, posted(staff, TITLE))
     clock.forward(60)
-    RelayerHealth.objects.filter(relayer__identifier="relayer-1").update(failed_checks=0, failing_since=None)
-    assert rows(staff) == []
-    fail(3, failing_since=clock.now)
-    assert rows(staff) == [f"{TITLE} 2 relayers"]
-
-
-def test_a_cause_comes_back_when_it_becomes_more_severe(staff: Client) -> None:
-    staff.post(ACKNOWLEDGE, posted(staff, TITLE))
-    RelayerHealth.objects.filter(relayer__identifier="relayer-1").update(
-        system_disabled=True, disabled_reason_type="NonceSyncFailed", disabled_reason_details="Why."
-    )
-    assert rows(staff) == [f"{TITLE} 2 relayers"]
-
-
-def test_a_cause_that_ended_and_began_again_is_shown(staff: Client, clock: Clock) -> None:
-    staff.post(ACKNOWLEDGE, posted(staff, TITLE))
-    clock.forward(60)
-    RelayerHealth.objects.update(failing_since=NOON + timedelta(seconds=30))
-    assert rows(staff) == [f"{TITLE} 2 relayers"]
+    for name, (change, number) in CHANGES.items():
+        with transaction.atomic():
+            change()
+            assert rows(staff) == [f"{TITLE} {number} relayers"] * bool(number), name
+            transaction.set_rollback(True)
 
 
 def test_the_acknowledgement_of_a_cause_that_ended_is_deleted(staff: Client) -> None:
@@ -118,16 +121,18 @@ def test_the_acknowledgement_of_a_cause_that_ended_is_deleted(staff: Client) -> 
     assert Acknowledgement.objects.count() == 0
 
 
-def test_a_page_that_shows_fewer_cannot_acknowledge_more(staff: Client) -> None:
+def test_a_cause_that_has_changed_or_ended_is_not_acknowledged(staff: Client) -> None:
     form = posted(staff, TITLE)
+    assert [staff.get(path).status_code for path in (ACKNOWLEDGE, UNDO)] == [405, 405]
     fail(3)
     page = staff.post(ACKNOWLEDGE, form, follow=True)
     assert told(page) == [f"Not acknowledged, as it has changed: {TITLE}, 3 relayers."]
-    assert rows(staff) == [f"{TITLE} 3 relayers"]
-
-
-def test_a_cause_that_has_ended_is_not_acknowledged(staff: Client) -> None:
-    form = posted(staff, TITLE)
+    # Neither by those who may not view it.
+    viewed = Permission.objects.get(codename="view_relayer")
+    user = User.objects.get(username="ada")
+    user.user_permissions.remove(viewed)
+    assert told(staff.post(ACKNOWLEDGE, form | {"number": "9"}, follow=True)) == ["This problem has already ended."]
+    user.user_permissions.add(viewed)
     RelayerHealth.objects.update(failed_checks=0)
     assert told(staff.post(ACKNOWLEDGE, form, follow=True)) == ["This problem has already ended."]
     assert not Acknowledgement.objects.exists()
@@ -145,25 +150,10 @@ def test_of_two_who_acknowledge_at_once_one_does_and_the_other_learns_it(staff: 
     assert AuditEntry.objects.filter(object_type="acknowledgement").count() == 1
 
 
-@pytest.mark.parametrize("path", [ACKNOWLEDGE, UNDO])
-def test_only_those_who_may_acknowledge_do_so(client: Client, clock: Clock, path: str) -> None:
+def test_only_those_who_may_acknowledge_do_so(client: Client, clock: Clock) -> None:
     fail(1)
-    user = User.objects.create_user("vera", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename="view_relayer"))
-    client.force_login(user)
+    staff_who_may(client, "view_relayer")
     assert "Acknowledge:" not in client.get("/admin/").content.decode()
-    assert client.post(path, {"cause": "relayers.nodes:sepolia", "number": "9"}).status_code == 403
+    form = {"cause": "relayers.nodes:sepolia", "number": "9"}
+    assert [client.post(path, form).status_code for path in (ACKNOWLEDGE, UNDO)] == [403, 403]
     assert not Acknowledgement.objects.exists()
-
-
-def test_nobody_acknowledges_what_they_may_not_view(clock: Clock) -> None:
-    fail(1)
-    client = operator()
-    User.objects.get(username="ada").user_permissions.remove(Permission.objects.get(codename="view_relayer"))
-    page = client.post(ACKNOWLEDGE, {"cause": "relayers.nodes:sepolia", "number": "9"}, follow=True)
-    assert told(page) == ["This problem has already ended."]
-    assert not Acknowledgement.objects.exists()
-
-
-def test_a_get_changes_nothing(staff: Client) -> None:
-    assert [staff.get(path).status_code for path in (ACKNOWLEDGE, UNDO)] == [405, 405]

@@ -1,7 +1,5 @@
 """Every role against every URL and every action of the admin, with forged posts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -40,8 +40,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "path",
-    ["signers", "relayers", "notifications", "fee-tokens", "networks", "{}/transactions", "{}/deliveries"],
+    "path", ["signers", "relayers", "notifications", "fee-tokens", "networks", "{}/transactions", "{}/deliveries"]
 )
 def test_a_list_takes_the_steps_of_rest_framework(user: User, settings: Any, steps: list[str], path: str) -> None:
     settings.EXTENSIONS = ["lifecycle", "transactions"]

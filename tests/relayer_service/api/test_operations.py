@@ -1,7 +1,5 @@
 """A mistake in the declaration of an operation fails when the routes are built, before a request."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -27,8 +27,7 @@ TOO_DEEP = "the body is nested more than 64 levels deep"
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\[]{},: '))
 DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers() | TEXTS,
-    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
+    st.none() | st.booleans() | st.integers() | TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)
 )
 
 
@@ -61,7 +60,6 @@ def test_values_and_levels_are_counted_without_parsing(document: Any, escaped: b
     [
         b"[" + b"1," * (MAX_VALUES - 2) + b"1]",
         b"[" + b"[]," * (MAX_VALUES - 2) + b"[ ]]",
-        b'["a", ' + b'"",' * (MAX_VALUES - 3) + b'""]',
         json.dumps({str(number): number for number in range(MAX_VALUES - 1)}).encode(),
         json.dumps([",[{" * MAX_VALUES, '\\"' * MAX_VALUES]).encode(),
         b"[" * MAX_DEPTH + b"]" * MAX_DEPTH,
@@ -78,11 +76,9 @@ def test_a_body_of_the_most_values_or_levels_is_read(body: bytes) -> None:
     ("body", "fault"),
     [
         (b"[" + b"1," * (MAX_VALUES - 1) + b"1]", TOO_MANY),
-        (b"[" + b"{}," * (MAX_VALUES - 1) + b"{ }]", TOO_MANY),
         (b'["a", ' + b'"",' * 300_000 + b'""]', TOO_MANY),
         (json.dumps({str(number): number for number in range(MAX_VALUES)}).encode(), TOO_MANY),
         (b"[" * 100_000, TOO_MANY),
-        (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), TOO_DEEP),
         (b'{"a":' * (MAX_DEPTH + 1) + b"1" + b"}" * (MAX_DEPTH + 1), TOO_DEEP),
         (b"[" * 930 + b"]" * 930, TOO_DEEP),
     ],
@@ -116,17 +112,11 @@ def test_of_many_unknown_names_only_the_reported_ones_are_read(
     members = ",".join(f'"name-{number}":1' for number in range(9_000))
     answer = post(client, token, b'{"id":"a","name":"b",%s}' % members.encode())
     told = [f"name-{number}" for number in range(50)]
-    assert (answer.status_code, answer.json()) == (
-        400,
-        bodies.bad_request(*[f"{name}: unknown field" for name in told]),
-    )
+    faults = bodies.bad_request(*[f"{name}: unknown field" for name in told])
+    assert (answer.status_code, answer.json()) == (400, faults)
     assert looked_at == told
-
-
-def test_a_long_name_is_not_repeated(client: Client, token: str) -> None:
+    # A long one is not repeated.
     name = f"https://user:{'hunter2' * 600}@example.com/"
     answer = post(client, token, json.dumps({"id": "a", "name": "b", name: 1}).encode())
-    assert (answer.status_code, answer.json()) == (
-        400,
-        bodies.bad_request("(a name of over 40 characters): unknown field"),
-    )
+    fault = "(a name of over 40 characters): unknown field"
+    assert (answer.status_code, answer.json()) == (400, bodies.bad_request(fault))

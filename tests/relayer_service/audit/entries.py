@@ -1,7 +1,5 @@
 """What the audit log has of something that a test does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What staff can edit is in the audit log."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

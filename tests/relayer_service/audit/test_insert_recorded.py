@@ -1,7 +1,5 @@
 """A new row and its entry are inserted together, as the ORM would write them: in one statement on PostgreSQL."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +15,8 @@ from relayers.models import Relayer
 from signers.models import Signer
 from tests.api import Api
 from tests.relayers import factories
+
+pytestmark = pytest.mark.both_engines
 
 MOMENT = datetime(2026, 11, 15, 12, 30, tzinfo=UTC)
 SIGNER = {"id": "new", "type": "provider_a_kms", "config": {"key_id": "a", "region": "b"}}
@@ -76,21 +76,17 @@ def test_row_and_entry_are_those_that_the_orm_writes(new: Callable[[], models.Mo
     assert found[0] == found[1]
 
 
-@pytest.mark.django_db
-def test_an_inserted_row_can_be_saved_again() -> None:
+@pytest.mark.django_db(transaction=True)
+def test_without_its_entry_no_row_is_inserted_and_one_with_it_can_be_saved_again() -> None:
+    with pytest.raises(IntegrityError):
+        insert_recorded(new_signer(), reason=None)  # type: ignore[arg-type]  # what the database refuses
+    assert not Signer.objects.exists()
     signer = new_signer()
     insert_recorded(signer)
     assert (signer._state.adding, signer._state.db) == (False, "default")
     signer.last_error = "another"
     signer.save()
     assert Signer.objects.get().last_error == "another"
-
-
-@pytest.mark.django_db(transaction=True)
-def test_without_its_entry_no_row_is_inserted() -> None:
-    with pytest.raises(IntegrityError):
-        insert_recorded(new_signer(), reason=None)  # type: ignore[arg-type]  # what the database refuses
-    assert not Signer.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)

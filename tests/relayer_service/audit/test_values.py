@@ -1,7 +1,5 @@
 """What the audit log holds of a change, and what it never holds."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,23 +52,18 @@ OTHER_HOST = Hidden.from_value("https://b/1", "https://b/***")
 )
 def test_what_is_different(before: Any, after: Any, found: Any) -> None:
     assert differences(before, after) == found
+    assert "secret" not in repr((before, after))
 
 
-def test_a_hidden_value_does_not_show_itself() -> None:
-    assert repr(A) == "Hidden(shown=None)"
-
-
-@pytest.mark.parametrize(
-    ("action", "lines"),
-    [
-        ("created", ["a: yes", "b: secret words", "c: nothing", "d: [1, 2]", "key: set"]),
-        ("changed", ["a: no → yes", "b: nothing → secret words", "c: 5 → nothing", "d: nothing → [1, 2]", "key: set"]),
-        ("deleted", ["a: no", "b: nothing", "c: 5", "d: nothing", "key: set"]),
-    ],
-)
-def test_how_a_change_reads(action: str, lines: list[str]) -> None:
+def test_how_a_change_reads() -> None:
     changes = {"a": [False, True], "b": [None, "secret words"], "c": [5, ""], "d": [None, [1, 2]], "key": "set"}
-    assert AuditEntry(action=action, changes=changes).lines == lines
+    assert {
+        action: AuditEntry(action=action, changes=changes).lines for action in ("created", "changed", "deleted")
+    } == {
+        "created": ["a: yes", "b: secret words", "c: nothing", "d: [1, 2]", "key: set"],
+        "changed": ["a: no → yes", "b: nothing → secret words", "c: 5 → nothing", "d: nothing → [1, 2]", "key: set"],
+        "deleted": ["a: no", "b: nothing", "c: 5", "d: nothing", "key: set"],
+    }
 
 
 def dump() -> str:

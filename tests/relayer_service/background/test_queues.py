@@ -98,20 +98,9 @@ def test_a_hanging_queue_is_called_once_and_then_paused(
     assert said(caplog) == [CANNOT_WRITE.format("TimeoutError")]
 
 
-def test_a_queue_that_came_back_is_written_to_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = GatedInBackground()
-    monkeypatch.setattr(tasks.queue, "storage", storage)
-    storage.gate.set()
-    now = time.monotonic()
-    storage.down_until = now + RETRY_SECONDS
-    record_use(1, 0.0)
-    monkeypatch.setattr(time, "monotonic", lambda: now + RETRY_SECONDS)
-    record_use(2, 0.0)
-    background.flush()
-    assert [tasks.queue.deserialize_task(item).args[0] for item in storage.enqueued_items()] == [2]
-
-
-def test_what_waits_for_a_queue_has_an_end(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_waits_for_a_queue_has_an_end_and_one_that_came_back_is_written_to_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     storage = GatedInBackground()
     monkeypatch.setattr(tasks.queue, "storage", storage)
     record_use(0, 0.0)
@@ -123,6 +112,14 @@ def test_what_waits_for_a_queue_has_an_end(monkeypatch: pytest.MonkeyPatch, capl
     storage.gate.set()
     background.flush()
     assert storage.queue_size() == 1 + MAX_WAITING
+    storage.flush_queue()
+    now = time.monotonic()
+    storage.down_until = now + RETRY_SECONDS
+    record_use(1, 0.0)
+    monkeypatch.setattr(time, "monotonic", lambda: now + RETRY_SECONDS)
+    record_use(2, 0.0)
+    background.flush()
+    assert [tasks.queue.deserialize_task(item).args[0] for item in storage.enqueued_items()] == [2]
 
 
 PUSH_IN_TWO_PROCESSES = """

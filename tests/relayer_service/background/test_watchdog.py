@@ -1,7 +1,5 @@
 """The signs of life of a worker, which its supervisor restarts when they stay away."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,14 +8,7 @@ from pathlib import Path
 import pytest
 
 from relayer_service.background import tasks
-from relayer_service.background.tasks import (
-    MESSAGE,
-    SCHEDULER,
-    THREAD,
-    SecondsScheduler,
-    TurnTakingThread,
-    Watchdog,
-)
+from relayer_service.background.tasks import MESSAGE, SCHEDULER, THREAD, SecondsScheduler, TurnTakingThread, Watchdog
 
 
 @pytest.fixture(params=["path", "abstract"])
@@ -42,34 +33,19 @@ def received(listener: socket.socket) -> list[bytes]:
         return messages
 
 
-def test_a_worker_beats_once_both_of_its_parts_have_taken_a_turn(systemd: socket.socket) -> None:
-    watchdog = Watchdog()
-    for part in (THREAD, THREAD):
-        watchdog.record_turn(part)
-    assert received(systemd) == []
-    for part in (SCHEDULER, SCHEDULER):
-        watchdog.record_turn(part)
-    assert received(systemd) == [MESSAGE]
-    watchdog.record_turn(THREAD)
-    assert received(systemd) == [MESSAGE]
-
-
-def test_a_beat_touches_the_file(tmp_path: Path) -> None:
+def test_a_worker_beats_once_both_of_its_parts_have_taken_a_turn(
+    systemd: socket.socket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     watchdog = Watchdog()
     watchdog.beat_file = tmp_path / "beat"
-    watchdog.record_turn(THREAD)
-    assert not watchdog.beat_file.exists()
-    watchdog.record_turn(SCHEDULER)
-    assert watchdog.beat_file.exists()
-
-
-def test_a_beat_that_cannot_be_sent_is_logged(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "none"))
-    watchdog = Watchdog()
-    for part in (THREAD, SCHEDULER):
+    for part in (THREAD, THREAD):
         watchdog.record_turn(part)
+    assert (received(systemd), watchdog.beat_file.exists()) == ([], False)
+    for part in (SCHEDULER, SCHEDULER):
+        watchdog.record_turn(part)
+    assert (received(systemd), watchdog.beat_file.exists()) == ([MESSAGE], True)
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "none"))
+    watchdog.record_turn(THREAD)
     assert caplog.messages == ["Cannot notify the supervisor of the worker"]
 
 

@@ -1,6 +1,7 @@
 """Reading the environment: a bad value names its variable and never shows a secret."""
 
 from collections.abc import Callable
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from relayer_service.configuration import environment
-from relayer_service.net.addresses import Network
 
 NAME = "A_SETTING"
 KEY_1 = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
@@ -19,66 +19,26 @@ KEYRING_FAULT = (
 )
 
 
-def boolean() -> bool:
-    return environment.boolean(NAME, default=False)
+Read = Callable[[], Any]
+boolean: Read = partial(environment.boolean, NAME, default=False)
+integer: Read = partial(environment.integer, NAME, 5, minimum=1)
+integers: Read = partial(environment.integers, NAME, "0, 5,300", maximum=10**17)
+choice: Read = partial(environment.choice, NAME, "json", {"json", "text"})
+choices: Read = partial(environment.choices, NAME, "json,text", ["json", "text", "yaml"])
+listing: Read = partial(environment.listing, NAME, "a")
+networks: Read = partial(environment.networks, NAME, "10.0.0.0/8")
+host: Read = partial(environment.host, NAME, "127.0.0.1")
+rate: Read = partial(environment.rate, NAME, "100/s")
+text: Read = partial(environment.text, NAME, "a text")
 
 
-def integer() -> int:
-    return environment.integer(NAME, 5, minimum=1)
-
-
-def integers() -> list[int]:
-    return environment.integers(NAME, "0, 5,300", maximum=10**17)
-
-
-def choice() -> str:
-    return environment.choice(NAME, "json", {"json", "text"})
-
-
-def choices() -> list[str]:
-    return environment.choices(NAME, "json,text", ["json", "text", "yaml"])
-
-
-def listing() -> list[str]:
-    return environment.listing(NAME, "a")
-
-
-def networks() -> list[Network]:
-    return environment.networks(NAME, "10.0.0.0/8")
-
-
-def host() -> str:
-    return environment.host(NAME, "127.0.0.1")
-
-
-def rate() -> str:
-    return environment.rate(NAME, "100/s")
-
-
-def text() -> str:
-    return environment.text(NAME, "a text")
-
-
-@pytest.mark.parametrize(
-    ("read", "default"),
-    [
-        (boolean, False),
-        (integer, 5),
-        (integers, [0, 5, 300]),
-        (choice, "json"),
-        (choices, ["json", "text"]),
-        (listing, ["a"]),
-        (networks, [ip_network("10.0.0.0/8")]),
-        (host, "127.0.0.1"),
-        (rate, "100/s"),
-        (text, "a text"),
-    ],
-)
-def test_a_variable_that_is_not_set_has_its_default(
-    monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any], default: Any
-) -> None:
+def test_a_variable_that_is_not_set_has_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(NAME, raising=False)
-    assert read() == default
+    found = [read() for read in (boolean, integer, integers, choice, choices, listing, networks, host, rate, text)]
+    assert found == [
+        *(False, 5, [0, 5, 300], "json", ["json", "text"], ["a"]),
+        *([ip_network("10.0.0.0/8")], "127.0.0.1", "100/s", "a text"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +49,7 @@ def test_a_variable_that_is_not_set_has_its_default(
         (boolean, "1", True),
         (boolean, "on", True),
         (boolean, "False", False),
-        (boolean, "no", False),
-        (boolean, "0", False),
-        (boolean, "off", False),
+        *[(boolean, value, False) for value in ("no", "0", "off")],
         (integer, "1", 1),
         (integer, "007", 7),
         (integers, "7", [7]),
@@ -130,11 +88,11 @@ def test_a_good_value_is_read(
         (boolean, " true", "A_SETTING must be true or false"),
         *[
             (integer, value, "A_SETTING must be an integer of at least 1")
-            for value in ("", "0", "-1", "+1", "1.5", "ten", "1_000", "٣", "9" * 5000)
+            for value in ("", "0", "-1", "1.5", "1_000", "٣", "9" * 5000)
         ],
         *[
             (integers, value, "A_SETTING must be a list of integers from 0 to 100000000000000000")
-            for value in ("", ",", "-1", "0,+1", "1.5", "0,ten", "1 2", "1;2", "0,1_000", "٣", "0," + "9" * 19)
+            for value in (",", "-1", "0,+1", "1 2", "0,1_000", "٣", "0," + "9" * 19)
         ],
         (choice, "xml", "A_SETTING must be one of: json, text"),
         (choice, "", "A_SETTING must be one of: json, text"),
@@ -173,51 +131,33 @@ def test_every_rate_that_is_read_is_one_that_the_limiter_can_count(monkeypatch: 
     assert read == [(100, 1), (5, 600), (5, 10), (1, 86400), (0, 1), (999999999, 3599996400)]
 
 
-def test_a_secret_of_the_environment_wins_over_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "a_setting").write_text("from the file\n")
+def test_a_secret_is_that_of_the_environment_or_of_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "a_setting"
+    file.write_text("from the file\n")
     monkeypatch.setenv(NAME, "from the environment")
     assert environment.secret(NAME, tmp_path) == "from the environment"
-
-
-def test_a_secret_is_read_from_its_file_without_the_line_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "a_setting").write_text("from the file\n")
-    monkeypatch.delenv(NAME, raising=False)
+    monkeypatch.delenv(NAME)
     assert environment.secret(NAME, tmp_path) == "from the file"
 
+    def fault() -> str:
+        with pytest.raises(ImproperlyConfigured) as raised:
+            environment.secret(NAME, tmp_path)
+        assert raised.value.__suppress_context__ or raised.value.__context__ is None
+        return str(raised.value)
 
-def test_a_secret_that_is_nowhere_says_how_to_make_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(NAME, raising=False)
-    with pytest.raises(ImproperlyConfigured) as raised:
-        environment.secret(NAME, tmp_path)
-    assert str(raised.value) == ("A_SETTING is missing: set it, or run `make run` once, which creates one in DATA_DIR")
-
-
-def test_a_secret_whose_file_cannot_be_opened_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "a_setting").mkdir()
-    monkeypatch.delenv(NAME, raising=False)
-    with pytest.raises(ImproperlyConfigured) as raised:
-        environment.secret(NAME, tmp_path)
-    assert str(raised.value) == "A_SETTING: its file in DATA_DIR cannot be read (Is a directory)"
-
-
-def test_a_secret_whose_file_is_not_text_says_so_and_shows_nothing_of_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "a_setting").write_bytes(b"\xff\xfehalf of a key")
-    monkeypatch.delenv(NAME, raising=False)
-    with pytest.raises(ImproperlyConfigured) as raised:
-        environment.secret(NAME, tmp_path)
-    assert str(raised.value) == "A_SETTING: its file in DATA_DIR is not text"
-    assert raised.value.__suppress_context__
+    # Nothing of it is shown.
+    file.write_bytes(b"\xff\xfehalf of a key")
+    assert fault() == "A_SETTING: its file in DATA_DIR is not text"
+    file.unlink()
+    assert fault() == "A_SETTING is missing: set it, or run `make run` once, which creates one in DATA_DIR"
+    file.mkdir()
+    assert fault() == "A_SETTING: its file in DATA_DIR cannot be read (Is a directory)"
 
 
 def test_a_keyring_keeps_the_order_of_its_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(NAME, f" new:{KEY_2}, 1:{KEY_1},")
     keys = environment.keyring(NAME, tmp_path)
     assert list(keys.items()) == [("new", bytes(range(31, -1, -1))), ("1", bytes(range(32)))]
-
-
-def test_an_empty_keyring_has_no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(NAME, "")
     assert environment.keyring(NAME, tmp_path) == {}
 

@@ -1,10 +1,9 @@
 """Fleet files: an app adds a section to them with a setting, and no other app changes."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -38,27 +37,21 @@ def test_a_section_of_another_app_is_loaded_with_the_others(tmp_path: Path) -> N
     assert Item.objects.get().name == "A"
 
 
-def test_its_rows_are_updated_by_id(tmp_path: Path) -> None:
+def test_its_rows_are_updated_by_id_and_dumped_after_the_others(tmp_path: Path) -> None:
     load({"items": [{"id": "a", "name": "A"}, {"id": "b", "name": "B"}]}, tmp_path)
-    assert load({"items": [{"id": "a", "name": "Another"}, {"id": "b", "name": "B"}]}, tmp_path)[0] == [
+    assert load({"items": [{"id": "a", "name": "$${A}"}, {"id": "b", "name": "B"}]}, tmp_path)[0] == [
         "item a: updated (name)",
         "item b: unchanged",
         "0 created, 1 updated, 1 unchanged.",
     ]
-    assert list(Item.objects.values_list("identifier", "name")) == [("a", "Another"), ("b", "B")]
-
-
-def test_its_rows_are_dumped_after_the_others(tmp_path: Path) -> None:
-    load({"items": [{"id": "a", "name": "$${A}"}]}, tmp_path)
+    assert list(Item.objects.values_list("identifier", "name")) == [("a", "${A}"), ("b", "B")]
     output = io.StringIO()
     call_command("dump_config", stdout=output, stderr=io.StringIO())
-    assert list(json.loads(output.getvalue()).items()) == [
-        ("signers", []),
-        ("notifications", []),
-        ("relayers", []),
-        ("fee_tokens", []),
-        ("items", [{"id": "a", "name": "$${A}"}]),
+    others: list[tuple[str, list[Any]]] = [
+        (name, []) for name in ("signers", "notifications", "relayers", "fee_tokens")
     ]
+    items = [{"id": "a", "name": "$${A}"}, {"id": "b", "name": "B"}]
+    assert list(json.loads(output.getvalue()).items()) == [*others, ("items", items)]
 
 
 def test_its_faults_come_after_those_of_the_others(tmp_path: Path) -> None:
@@ -75,6 +68,8 @@ def test_its_faults_come_after_those_of_the_others(tmp_path: Path) -> None:
         "items[0].relayer_id: there is no relayer with this id in the file or in the service",
         "items[2].id: duplicate id",
     ]
+    sections = "signers, notifications, relayers, fee_tokens and items"
+    assert faults([], tmp_path) == [f"an object with some of {sections} is required"]
 
 
 def test_its_rows_are_not_overwritten_where_they_were_changed_meanwhile(tmp_path: Path) -> None:
@@ -84,9 +79,3 @@ def test_its_rows_are_not_overwritten_where_they_were_changed_meanwhile(tmp_path
     with pytest.raises(ConcurrentChange):
         planned.apply()
     assert Item.objects.get().name == "Theirs"
-
-
-def test_the_fault_of_a_file_that_is_not_an_object_lists_the_sections(tmp_path: Path) -> None:
-    assert faults([], tmp_path) == [
-        "an object with some of signers, notifications, relayers, fee_tokens and items is required"
-    ]

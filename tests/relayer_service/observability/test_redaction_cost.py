@@ -40,8 +40,8 @@ def test_a_text_costs_no_more_than_its_pieces(shape: re.Pattern[str], unit: str)
     """A pattern that reads the same text from many places takes 16 times as long for the whole."""
     piece = unit * (2_000 // len(unit))
     whole = piece * PIECES
-    in_pieces = min(processor_time(lambda: [shape.sub("", piece) for _ in range(PIECES)]) for _ in range(7))
-    at_once = min(processor_time(lambda: shape.sub("", whole)) for _ in range(7))
+    in_pieces = min(processor_time(lambda: [shape.sub("", piece) for _ in range(PIECES)]) for _ in range(5))
+    at_once = min(processor_time(lambda: shape.sub("", whole)) for _ in range(5))
     assert at_once < 4 * in_pieces
 
 
@@ -49,11 +49,6 @@ def processor_time(work: Callable[[], object]) -> float:
     started = time.thread_time()
     work()
     return time.thread_time() - started
-
-
-def test_a_long_text_is_cut_before_it_is_searched() -> None:
-    text = redact("a " * 1_000_000)
-    assert text == "a " * (logs.MAX_LENGTH // 2) + "… (cut)"
 
 
 @pytest.mark.parametrize(
@@ -71,12 +66,13 @@ def test_a_long_text_is_cut_before_it_is_searched() -> None:
 )
 def test_a_secret_at_the_cut_is_redacted_whole(secret: str, hidden: str) -> None:
     limit = 2_048
-    for position in range(limit - len(secret) - 2, limit + logs.CUT_MARGIN + 2, 5):
+    for position in range(limit - len(secret) - 2, limit + logs.CUT_MARGIN + 2, 17):
         text = "." * position + " " + secret + " " + "." * 3_000
         assert hidden not in redact(text, limit)
 
 
-def test_the_path_in_a_request_line_is_cut(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_long_text_and_the_path_in_a_request_line_are_cut(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    assert redact("a " * 1_000_000) == "a " * (logs.MAX_LENGTH // 2) + "… (cut)"
     client.get("/" + "eyJ-" * 12_000)
     (record,) = [record for record in caplog.records if record.name == "relayer_service.requests"]
     assert record.__dict__["fields"]["path"] == "/" + ("eyJ-" * 512)[:-1] + "… (cut)"

@@ -1,7 +1,5 @@
 """Sign in as tests do, and what the audit log has of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.test import Client

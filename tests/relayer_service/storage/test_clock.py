@@ -1,7 +1,5 @@
 """One clock for all workers: what a worker does whose own is two hours ahead or behind."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Callable
@@ -26,7 +24,7 @@ from tests.notifications.factories import create_notification, emit_test, exchan
 from tests.relayers import factories
 from tests.relayers.health_checks import on_nodes
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_engines]
 
 Moment = Callable[[], datetime]
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
@@ -47,23 +45,6 @@ def assert_about(moment: datetime | None, before: datetime, after: datetime) -> 
     margin = timedelta(milliseconds=1)
     assert moment is not None
     assert before - margin <= moment <= after + margin
-
-
-def test_a_row_is_due_as_soon_as_it_was_stored() -> None:
-    for _ in range(20):
-        relayer = factories.relayer(identifier=str(uuid.uuid4()), due_at=timezone.now())
-        assert Relayer.objects.filter(pk=relayer.pk, health__due_at__lte=DatabaseNow()).exists()
-
-
-def test_slots_are_counted_by_the_database(true_time: Moment) -> None:
-    before = true_time()
-    claim = PeriodicRun.objects.claim("sweep", 10)
-    assert claim is not None
-    assert int(before.timestamp()) // 10 <= claim.slot <= int(true_time().timestamp()) // 10
-    assert_about(claim.started_at, before, true_time())
-    with claim.recorded():
-        pass
-    assert_about(PeriodicRun.objects.get().finished_at, before, true_time())
 
 
 def test_a_slot_in_the_future_is_logged_and_overruled(caplog: pytest.LogCaptureFixture) -> None:
@@ -95,21 +76,14 @@ def test_periodic_work_is_run_by_a_worker_whose_clock_is_ahead() -> None:
     assert PeriodicRun.objects.get().finished_at
 
 
-def test_the_intervals_of_periodic_work_can_be_read() -> None:
-    assert {
-        name: tasks.periodic_intervals()[name] for name in ("heartbeat", "check_relayers", "send_due_webhooks")
-    } == {
-        "heartbeat": 10,
-        "check_relayers": 2,
-        "send_due_webhooks": 2,
-    }
-
-
 def test_health_checks_and_their_leases_keep_to_the_databases_clock(true_time: Moment, settings: Settings) -> None:
     settings.HEALTH_CHECK_SECONDS = 60
     before = true_time()
     on_nodes(identifier="due", due_at=before - SECOND)
     on_nodes(identifier="later", due_at=before + HOUR)
+    new = factories.relayer(identifier="new")
+    assert_about(Relayer.objects.get(pk=new.pk).health.due_at, before, true_time())
+    new.delete()
     (claimed,) = RelayerHealth.objects.select_related("relayer").claim(10, HOUR)
     assert_about(claimed.leased_until, before + HOUR, true_time() + HOUR)
     assert (check_due(), check_soon([claimed.pk])) == (0, 0)
@@ -122,17 +96,11 @@ def test_health_checks_and_their_leases_keep_to_the_databases_clock(true_time: M
     assert check_due() == 1
 
 
-def test_a_new_relayer_is_due_by_the_databases_clock(true_time: Moment) -> None:
-    before = true_time()
-    factories.relayer()
-    assert_about(Relayer.objects.get().health.due_at, before, true_time())
-
-
 def test_webhooks_are_sent_and_sent_again_by_the_databases_clock(
     true_time: Moment, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.WEBHOOK_SCHEDULE = [0, 60]
-    monkeypatch.setattr("notifications.delivery.attempts.JITTER", 0)
+    monkeypatch.setattr("notifications.delivery.posting.JITTER", 0)
     notification = create_notification()
     before = true_time()
     emit_test(notification)
@@ -147,7 +115,7 @@ def test_webhooks_are_sent_and_sent_again_by_the_databases_clock(
     assert outbox.due_targets() == []
 
 
-def test_jobs_keep_to_the_databases_clock(true_time: Moment) -> None:
+def test_jobs_and_slots_keep_to_the_databases_clock(true_time: Moment) -> None:
     relayer = factories.relayer()
     before = true_time()
     job = running.start("check_relayers", Selection.from_keys([relayer.pk]), "olga")
@@ -159,3 +127,11 @@ def test_jobs_keep_to_the_databases_clock(true_time: Moment) -> None:
     job.refresh_from_db()
     assert job.state == "finished"
     assert_about(job.finished_at, before, true_time())
+    before = true_time()
+    claim = PeriodicRun.objects.claim("sweep", 10)
+    assert claim is not None
+    assert int(before.timestamp()) // 10 <= claim.slot <= int(true_time().timestamp()) // 10
+    assert_about(claim.started_at, before, true_time())
+    with claim.recorded():
+        pass
+    assert_about(PeriodicRun.objects.get(name="sweep").finished_at, before, true_time())

@@ -8,6 +8,8 @@ from relayer_service.database.compiled import compiled
 from signers.models import Signer
 from tests.relayers import factories
 
+pytestmark = pytest.mark.both_engines
+
 built: list[int] = []
 
 

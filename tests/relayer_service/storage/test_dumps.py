@@ -1,7 +1,5 @@
 """Dumps: secrets leave as ciphertext, come back as what they were, and open in their own row alone."""
 
-from __future__ import annotations
-
 import json
 import traceback
 from pathlib import Path
@@ -16,6 +14,8 @@ from relayer_service.storage import counting
 from relayer_service.storage.encryption import DecryptionError, seal
 from signers.models import Signer
 
+pytestmark = pytest.mark.both_engines
+
 TABLE = "signers_signer"
 
 
@@ -29,19 +29,23 @@ def dump(file: Path) -> str:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("suffix", ["json", "jsonl", "xml", "yaml"])
+@pytest.mark.parametrize("suffix", ["json", "xml"])
 def test_a_dump_holds_ciphertext_and_loads_to_the_same_rows(tmp_path: Path, suffix: str) -> None:
     make_signer()
-    Notification.objects.create(identifier="signed", url="https://example.com", signing_key="hunter3")
+    # A plain value that looks like ciphertext is sealed like any other.
+    key = seal(b'"hunter3"', "somewhere else").text
+    Notification.objects.create(identifier="signed", url="https://example.com", signing_key=key)
     Notification.objects.create(identifier="unsigned", url="https://example.com")
     text = dump(tmp_path / f"dump.{suffix}")
-    assert ("hunter" in text, Signer.objects.get().sealed_secrets.text in text) == (False, True)
+    assert ("hunter" in text, key in text, Signer.objects.get().sealed_secrets.text in text) == (False, False, True)
+    unsaved = Signer(identifier="a", type="plain", secrets={"key": "hunter2"})
+    assert "hunter" not in serializers.serialize("json", [unsaved])
     Signer.objects.all().delete()
     Notification.objects.all().delete()
     call_command("loaddata", str(tmp_path / f"dump.{suffix}"), verbosity=0)
     assert Signer.objects.get().secrets == {"key": "hunter2"}
     assert list(Notification.objects.values_list("identifier", flat=True)) == ["signed", "unsigned"]
-    assert [notification.signing_key for notification in Notification.objects.all()] == ["hunter3", None]
+    assert [notification.signing_key for notification in Notification.objects.all()] == [key, None]
 
 
 @pytest.mark.django_db
@@ -98,20 +102,3 @@ def test_a_secret_that_is_loaded_into_another_row_does_not_open_and_is_named(
     with pytest.raises(DecryptionError) as caught:
         Signer.objects.get(identifier="b").secrets  # noqa: B018
     assert str(caught.value) == reason
-
-
-@pytest.mark.django_db
-def test_a_plain_value_that_looks_like_ciphertext_is_sealed_like_any_other() -> None:
-    key = seal(b'"other"', "somewhere else").text
-    notification = Notification(identifier="a", url="https://example.com", signing_key=key)
-    notification.full_clean()
-    notification.save()
-    assert Notification.objects.get().signing_key == key
-
-
-@pytest.mark.django_db
-def test_a_row_that_is_not_saved_yet_is_dumped_sealed() -> None:
-    signer = Signer(identifier="a", type="plain", secrets={"key": "hunter2"})
-    text = serializers.serialize("json", [signer])
-    assert json.loads(text)[0]["fields"]["secrets"] == signer.sealed_secrets.text
-    assert signer.secrets == {"key": "hunter2"}

@@ -1,7 +1,5 @@
 """`manage.py migrate` beside transactions that hold the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,13 +9,13 @@ from typing import Any
 import psycopg
 import pytest
 from django.core.management import call_command
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connections
 from django.db.migrations.recorder import MigrationRecorder
 
 from relayer_service.management.commands import migrate
 from tests import databases, processes
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_engines]
 
 TABLE = "tokens_accesstoken"
 
@@ -49,11 +47,10 @@ def timeouts(alias: str) -> Any:
         return cursor.fetchone()
 
 
+@pytest.mark.postgresql
 def test_a_migration_gives_way_to_a_transaction_and_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if connection.vendor == "sqlite":
-        return
     with first_release(tmp_path) as alias, reading(alias) as reader:
         pauses: list[float] = []
 
@@ -73,11 +70,31 @@ def test_a_migration_gives_way_to_a_transaction_and_comes_back(
         assert timeouts(alias) == before != ("500ms", "0")
 
 
+@pytest.mark.postgresql
+def test_a_foreign_key_that_gets_no_lock_is_added_by_the_next_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Django adds it after the migration, outside of the block that rolls back."""
+    with databases.empty("locked", tmp_path) as alias:
+        call_command("migrate", "relayers", "0023", database=alias, verbosity=0)
+        with psycopg.connect(processes.database_url(alias)) as writer:
+            writer.execute("LOCK TABLE relayers_relayer IN ROW EXCLUSIVE MODE")
+
+            def pause(seconds: float) -> None:
+                assert timeouts(alias) == ("500ms", "0")
+                writer.rollback()
+
+            monkeypatch.setattr("relayer_service.management.commands.migrate.time.sleep", pause)
+            before = timeouts(alias)
+            call_command("migrate", "relayers", "0024", database=alias, verbosity=0)
+        assert ("relayers", "0024_relayer_health") in MigrationRecorder(connections[alias]).applied_migrations()
+        assert timeouts(alias) == before
+
+
+@pytest.mark.postgresql
 def test_a_migration_that_gets_no_lock_for_long_fails_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if connection.vendor == "sqlite":
-        return
     monkeypatch.setattr(migrate, "RETRY_SECONDS", 0)
     with first_release(tmp_path) as alias, reading(alias):
         before = timeouts(alias)

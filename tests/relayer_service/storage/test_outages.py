@@ -1,13 +1,11 @@
 """PostgreSQL away: whoever needs it fails at once, one attempt is made for each verdict, and it is found again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connections
 
 from relayer_service.database.access import is_unavailable
 from relayer_service.database.postgresql import base, outages
@@ -15,6 +13,8 @@ from relayer_service.database.postgresql.outages import Outage, outage
 from tests.concurrency import wait_until
 from tests.databases import named
 from tests.gates import Gate, gate
+
+pytestmark = pytest.mark.both_engines
 
 ALIAS = "gated"
 FOR_EVER = 10**6
@@ -36,11 +36,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def postgresql(db: None) -> Iterator[Gate]:
-    """The test database behind a gate, as `connections["gated"]`; there is none with SQLite."""
-    if connection.vendor == "sqlite":
-        assert not hasattr(connection, "pool")
-        yield Gate()
-        return
+    """The test database behind a gate, as `connections["gated"]`."""
     with gate() as found, named(ALIAS, found.configuration):
         yield found
 
@@ -62,12 +58,11 @@ def works() -> bool:
         return False
 
 
+@pytest.mark.postgresql
 @pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])
 def test_everybody_fails_after_one_attempt_for_each_verdict(
     postgresql: Gate, attempts: list[int], monkeypatch: pytest.MonkeyPatch, silent: bool
 ) -> None:
-    if connection.vendor == "sqlite":
-        return
     monkeypatch.setattr(outages, "RETRY_SECONDS", FOR_EVER)
     if silent:
         postgresql.silent = True
@@ -87,11 +82,10 @@ def test_everybody_fails_after_one_attempt_for_each_verdict(
         assert len(attempts) == 1, verdict
 
 
+@pytest.mark.postgresql
 def test_a_connection_that_breaks_leads_to_the_verdict_and_back(
     postgresql: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if connection.vendor == "sqlite":
-        return
     monkeypatch.setattr(outages, "RETRY_SECONDS", 0.01)
     assert works()
     postgresql.close()
@@ -106,9 +100,8 @@ def test_a_connection_that_breaks_leads_to_the_verdict_and_back(
     assert said == ["PostgreSQL is unavailable", "PostgreSQL is available again"] * (len(said) // 2)
 
 
+@pytest.mark.postgresql
 def test_idle_connections_are_used_while_no_new_one_can_be_made(postgresql: Gate) -> None:
-    if connection.vendor == "sqlite":
-        return
     assert works()
     with pytest.raises(psycopg.OperationalError), outage.attempt():
         raise psycopg.OperationalError("connection refused")
@@ -116,9 +109,8 @@ def test_idle_connections_are_used_while_no_new_one_can_be_made(postgresql: Gate
     assert works()
 
 
+@pytest.mark.postgresql
 def test_a_pool_that_is_exhausted_is_no_outage(postgresql: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    if connection.vendor == "sqlite":
-        return
     monkeypatch.setattr(base, "WAIT_SECONDS", 0)
     pool: Any = connections[ALIAS].pool  # type: ignore[attr-defined]  # PostgreSQL's alone
     assert works()
@@ -129,11 +121,7 @@ def test_a_pool_that_is_exhausted_is_no_outage(postgresql: Gate, monkeypatch: py
     for each in held:
         pool.putconn(each)
     assert works()
-
-
-def test_a_statement_that_takes_too_long_is_no_outage(postgresql: Gate) -> None:
-    if connection.vendor == "sqlite":
-        return
+    # Neither is a statement that takes too long.
     with pytest.raises(OperationalError, match="statement timeout"):
         run("SET statement_timeout = 1; SELECT pg_sleep(60)")
     assert not outage.is_down

@@ -1,7 +1,5 @@
 """The connections to PostgreSQL: the pool after the server has closed some of them, and times as they are read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +9,8 @@ from django.db import connection, connections
 from django.db.backends.postgresql.psycopg_any import BaseTzLoader
 
 from tests.databases import named
+
+pytestmark = pytest.mark.both_engines
 
 ALIAS = "pooled"
 CONNECTIONS = 3
@@ -43,27 +43,18 @@ def pids(database: Any) -> set[int]:
     return {run(database, "SELECT pg_backend_pid()") for _ in range(CONNECTIONS)}
 
 
-def test_connections_that_the_server_has_closed_fail_no_request(db: None) -> None:
-    if connection.vendor == "sqlite":
-        assert not hasattr(connection, "pool")
-        return
+@pytest.mark.postgresql
+def test_connections_that_the_server_has_closed_fail_no_request_and_others_are_kept(db: None) -> None:
     with pooled() as database:
         idle = pids(database)
         assert len(idle) == CONNECTIONS
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(pid, 5000) FROM unnest(%s) AS pid", [list(idle)])
-        assert idle.isdisjoint(pids(database))
-
-
-def test_a_connection_on_which_the_server_has_only_said_something_is_kept(db: None) -> None:
-    if connection.vendor == "sqlite":
-        assert not hasattr(connection, "pool")
-        return
-    with pooled() as database:
-        idle = pids(database)
+        # On which the server has only said something.
         run(database, "LISTEN news")
         run(database, "SELECT pg_notify('news', '')")
         assert pids(database) == idle
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pid, 5000) FROM unnest(%s) AS pid", [list(idle)])
+        assert idle.isdisjoint(pids(database))
 
 
 @pytest.mark.postgresql

@@ -1,13 +1,13 @@
 """Selections of rows, as short texts that come back from a page."""
 
-from __future__ import annotations
-
 import pytest
 from django.db.models import Q
 from hypothesis import given
 from hypothesis import strategies as st
 
 from relayer_service.storage.selections import Selection, SelectionError
+
+pytestmark = pytest.mark.both_engines
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,7 @@ def test_a_long_run_is_selected_as_a_range() -> None:
 TOO_LARGE = ",".join(["9" * 18] * 10)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["x", "1,", "0", "-1", "1x", "1x0", "1x2x3", "1x1000001", "9" * 19, TOO_LARGE, "1 2", "1x9999999,1"],
-)
+@pytest.mark.parametrize("text", ["x", "1,", "0", "-1", "1x", "1x0", "1x2x3", "1x1000001", "9" * 19, TOO_LARGE, "1 2"])
 def test_a_text_that_is_no_selection_is_refused(text: str) -> None:
     with pytest.raises(SelectionError):
         Selection.parse(text)

@@ -17,6 +17,8 @@ from relayer_service.storage import counting
 from relayer_service.storage.counting import Comparison
 from tests import databases
 
+pytestmark = pytest.mark.both_engines
+
 OLDEST = [
     ("relayer_service", "0001_initial"),
     ("tokens", "0001_initial"),

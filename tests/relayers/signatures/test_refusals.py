@@ -20,7 +20,6 @@ from spending.models import SpendingPolicy
 from spending.rules import Verdict
 from tests.api import Api
 from tests.contract import bodies
-from tests.relayers import factories
 from tests.relayers.signatures.requests import (
     BODIES,
     HASHES,
@@ -43,78 +42,73 @@ def without(body: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in names}
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "faults"),
-    [
-        (SIGN, {}, ["message: this field is required"]),
-        (SIGN, [], ["an object is required"]),
-        (SIGN, {"message": None}, ["message: null is not allowed here"]),
-        (SIGN, {"message": 5, "kind": "text"}, ["kind: unknown field", "message: a string is required"]),
-        (SIGN_TYPED_DATA, {}, [ONE_FORM]),
-        (SIGN_TYPED_DATA, HASHES | PERMIT, [ONE_FORM]),
-        (SIGN_TYPED_DATA, HASHES | {"primaryType": "Permit"}, [ONE_FORM]),
-        (SIGN_TYPED_DATA, without(HASHES, "domain_separator"), ["domain_separator: this field is required"]),
-        (SIGN_TYPED_DATA, {"primary_type": "Permit"},
-         [f"{name}: this field is required" for name in ("types", "domain", "message")]),
-        (SIGN_TYPED_DATA, {"domain_separator": "zz" * 32, "hash_struct_message": "0x" + "00" * 31},
-         [f"domain_separator: {HASH}", f"hash_struct_message: {HASH}"]),
-        (SIGN_TYPED_DATA, HASHES | {"domain_separator": 7}, [f"domain_separator: {HASH}"]),
-        (SIGN_TYPED_DATA, HASHES | {"domain_separator": "0x0x" + "00" * 31}, [f"domain_separator: {HASH}"]),
-        (SIGN_TYPED_DATA, PERMIT | {"types": [], "message": "permit"},
-         ["types: an object is required", "message: an object is required"]),
-        (SIGN_TYPED_DATA, PERMIT | {"primaryType": "Permit"},
-         ["primaryType: is given more than once, also as primary_type"]),
-        (SIGN_TYPED_DATA, without(PERMIT, "primary_type") | {"primaryType": "Order"},
-         ["primaryType: must be one of the types, other than EIP712Domain"]),
-        (SIGN_TYPED_DATA, PERMIT | {"message": PERMIT["message"] | {"value": -1, "nonce": 0}},
-         ["message.nonce: unknown field",
-          "message.value: a whole number in the range of uint256 is required, or a string with one"]),
-        (SIGN_TYPED_DATA, PERMIT | {"message": PERMIT["message"] | {"x" * 41: 0}},
-         ["message.(a name of over 40 characters): unknown field"]),
-        (SIGN_TYPED_DATA, PERMIT | {"types": {"Permit": [{"name": "owner"}]}},
-         ["types.Permit[0]: an object with name and type is required"]),
-        (SIGN_TYPED_DATA, PERMIT | {"domain": PERMIT["domain"] | {"chainId": 1}},
-         ["domain.chainId: must be 11155111, the chain ID of the relayer"]),
-    ],
-)  # fmt: skip
-def test_a_wrong_body_is_refused_with_one_entry_per_fault(
-    caller: Api, path: str, body: Any, faults: list[str]
-) -> None:
+WRONG_BODIES: list[tuple[str, Any, list[str]]] = [
+    (SIGN, {}, ["message: this field is required"]),
+    (SIGN, {"message": "a", "message_hex": "61"}, ["send either message or message_hex"]),
+    (SIGN, {"message_hex": "0x6"}, ["message_hex: bytes in hexadecimal are required"]),
+    (SIGN, [], ["an object is required"]),
+    (SIGN, {"message": None}, ["message: null is not allowed here"]),
+    (SIGN, {"message": 5, "kind": "text"}, ["kind: unknown field", "message: a string is required"]),
+    (SIGN_TYPED_DATA, {}, [ONE_FORM]),
+    (SIGN_TYPED_DATA, HASHES | PERMIT, [ONE_FORM]),
+    (SIGN_TYPED_DATA, HASHES | {"primaryType": "Permit"}, [ONE_FORM]),
+    (SIGN_TYPED_DATA, without(HASHES, "domain_separator"), ["domain_separator: this field is required"]),
+    (SIGN_TYPED_DATA, {"primary_type": "Permit"},
+     [f"{name}: this field is required" for name in ("types", "domain", "message")]),
+    (SIGN_TYPED_DATA, {"domain_separator": "zz" * 32, "hash_struct_message": "0x" + "00" * 31},
+     [f"domain_separator: {HASH}", f"hash_struct_message: {HASH}"]),
+    (SIGN_TYPED_DATA, HASHES | {"domain_separator": 7}, [f"domain_separator: {HASH}"]),
+    (SIGN_TYPED_DATA, HASHES | {"domain_separator": "0x0x" + "00" * 31}, [f"domain_separator: {HASH}"]),
+    (SIGN_TYPED_DATA, PERMIT | {"types": [], "message": "permit"},
+     ["types: an object is required", "message: an object is required"]),
+    (SIGN_TYPED_DATA, PERMIT | {"primaryType": "Permit"},
+     ["primaryType: is given more than once, also as primary_type"]),
+    (SIGN_TYPED_DATA, without(PERMIT, "primary_type") | {"primaryType": "Order"},
+     ["primaryType: must be one of the types, other than EIP712Domain"]),
+    (SIGN_TYPED_DATA, PERMIT | {"message": PERMIT["message"] | {"value": -1, "nonce": 0}},
+     ["message.nonce: unknown field",
+      "message.value: a whole number in the range of uint256 is required, or a string with one"]),
+    (SIGN_TYPED_DATA, PERMIT | {"message": PERMIT["message"] | {"x" * 41: 0}},
+     ["message.(a name of over 40 characters): unknown field"]),
+    (SIGN_TYPED_DATA, PERMIT | {"types": {"Permit": [{"name": "owner"}]}},
+     ["types.Permit[0]: an object with name and type is required"]),
+    (SIGN_TYPED_DATA, PERMIT | {"domain": PERMIT["domain"] | {"chainId": 1}},
+     ["domain.chainId: must be 11155111, the chain ID of the relayer"]),
+]  # fmt: skip
+
+
+def test_a_wrong_body_is_refused_with_one_entry_per_fault(caller: Api) -> None:
     relayer()
-    answer = caller.post(path, body)
-    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(*faults))
+    for path, body, faults in WRONG_BODIES:
+        answer = caller.post(path, body)
+        assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(*faults))
     assert not AuditEntry.objects.filter(object_type="relayer").exists()
 
 
-def test_typed_data_without_a_chain_id_is_signed_on_any_chain(caller: Api) -> None:
-    relayer(network="hoodi")
-    domain = without(PERMIT["domain"], "chainId")
-    assert caller.post(SIGN_TYPED_DATA, PERMIT | {"domain": domain}).status == 200
-
-
-def test_a_chain_id_is_refused_if_the_chain_of_the_relayer_is_unknown(caller: Api) -> None:
+def test_a_chain_id_must_be_left_out_where_the_chain_of_the_relayer_is_unknown(caller: Api) -> None:
     relayer(network="my-chain")
     answer = caller.post(SIGN_TYPED_DATA, PERMIT)
     fault = "domain.chainId: cannot be checked: the relayer has no chain ID"
     assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
+    domain = without(PERMIT["domain"], "chainId")
+    assert caller.post(SIGN_TYPED_DATA, PERMIT | {"domain": domain}).status == 200
 
 
-@pytest.mark.parametrize("body", [{}, {"transaction": "AQ=="}, {"unsigned_xdr": "AAAA"}])
-def test_transactions_are_not_signed(caller: Api, body: dict[str, str]) -> None:
+def test_transactions_are_not_signed(caller: Api) -> None:
     relayer()
-    answer = caller.post(SIGN_TRANSACTION, body)
     fault = "signing a transaction is not supported for EVM relayers: send it, so that its nonce is tracked"
-    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
+    for body in ({}, {"transaction": "AQ=="}):
+        answer = caller.post(SIGN_TRANSACTION, body)
+        assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
 
 
-@pytest.mark.parametrize("path", [*BODIES, SIGN_TRANSACTION])
-@pytest.mark.parametrize("identifier", ["nobody", "a\0b", "a/sign"])
-def test_an_unknown_relayer_is_not_found(caller: Api, path: str, identifier: str) -> None:
-    answer = caller.post(path.replace("relayer-1", identifier), BODIES.get(path, {}))
-    assert (answer.status, answer.body) == (404, bodies.failure(f"Relayer with ID {identifier} not found"))
+def test_an_unknown_relayer_is_not_found(caller: Api) -> None:
+    for path in (*BODIES, SIGN_TRANSACTION):
+        for identifier in ("nobody", "a\0b", "a/sign"):
+            answer = caller.post(path.replace("relayer-1", identifier), BODIES.get(path, {}))
+            assert (answer.status, answer.body) == (404, bodies.failure(f"Relayer with ID {identifier} not found"))
 
 
-@pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize(
     ("change", "status", "code", "message"),
     [
@@ -129,12 +123,13 @@ def test_an_unknown_relayer_is_not_found(caller: Api, path: str, identifier: str
     ],
 )
 def test_a_relayer_that_cannot_sign_now_refuses(
-    caller: Api, path: str, change: dict[str, Any], status: int, code: str, message: str
+    caller: Api, change: dict[str, Any], status: int, code: str, message: str
 ) -> None:
     relayer(**change)
-    answer = caller.post(path, BODIES[path])
-    assert (answer.status, answer.body) == (status, bodies.failure(message))
-    assert answer.headers["error-code"] == code
+    for path, body in BODIES.items():
+        answer = caller.post(path, body)
+        assert (answer.status, answer.body) == (status, bodies.failure(message))
+        assert answer.headers["error-code"] == code
     assert not AuditEntry.objects.filter(object_type="relayer").exists()
 
 
@@ -247,9 +242,8 @@ def refuse_on(monkeypatch: pytest.MonkeyPatch, seen: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("holder", ["relayer", "token"])
-@pytest.mark.parametrize(("body", "document"), [(PERMIT, PARSED.as_json()), (HASHES, None)])
 def test_spending_rules_of_relayer_and_token_refuse_typed_data(
-    caller: Api, monkeypatch: pytest.MonkeyPatch, holder: str, body: dict[str, Any], document: Any
+    caller: Api, monkeypatch: pytest.MonkeyPatch, holder: str
 ) -> None:
     rules: dict[str, Any] = {"tokens": []}
     policy = SpendingPolicy.objects.create(rules=rules)
@@ -259,16 +253,14 @@ def test_spending_rules_of_relayer_and_token_refuse_typed_data(
         forget({AccessToken.objects.get().key})
     seen: list[Any] = []
     refuse_on(monkeypatch, seen)
-    answer = caller.post(SIGN_TYPED_DATA, body)
-    assert (answer.status, answer.body) == (403, bodies.failure("A Token is not allowed."))
-    assert answer.headers["error-code"] == "spending_refused"
-    assert seen == [(rules, document)]
-    entry = AuditEntry.objects.for_row(row).get()
-    digest = f"Digest: 0x{PARSED.digest.hex()}"
-    assert (entry.reason, entry.actor) == (
-        f"Refused to sign typed data, by the spending rule tokens. {digest}",
-        "dapp",
-    )
+    for body in (PERMIT, HASHES):
+        answer = caller.post(SIGN_TYPED_DATA, body)
+        assert (answer.status, answer.body) == (403, bodies.failure("A Token is not allowed."))
+        assert answer.headers["error-code"] == "spending_refused"
+    assert seen == [(rules, PARSED.as_json()), (rules, None)]
+    entry = AuditEntry.objects.for_row(row)[0]
+    refusal = "Refused to sign typed data, by the spending rule tokens."
+    assert (entry.reason, entry.actor) == (f"{refusal} Digest: 0x{PARSED.digest.hex()}", "dapp")
 
 
 @pytest.mark.parametrize(
@@ -283,23 +275,17 @@ def test_with_spending_rules_a_message_is_not_as_long_as_a_hash(caller: Api, tex
     assert reason.startswith(expected)
 
 
-def test_repeated_refusals_of_a_rule_are_one_entry_a_minute_with_their_count(caller: Api) -> None:
-    row = relayer(spending=SpendingPolicy.objects.create(rules={"max_value": "1"}))
-    bodies = [{"message": letter * 32} for letter in "abc"]
-    assert [caller.post(SIGN, body).status for body in bodies] == [403, 403, 403]
+def test_the_first_rules_of_a_token_bind_at_once_and_count_repeated_refusals(caller: Api) -> None:
+    """Another process has set them, and this one has the token in its cache."""
+    row = relayer()
+    assert caller.post(SIGN, {"message": "a" * 32}).status == 200
+    AccessToken.objects.update(spending=SpendingPolicy.objects.create(rules={"max_value": "1"}))
+    assert [caller.post(SIGN, {"message": letter * 32}).status for letter in "abc"] == [403, 403, 403]
     assert caller.post(SIGN_TYPED_DATA, HASHES).status == 403
-    message, typed_data = AuditEntry.objects.for_row(row).order_by("pk")
+    _, message, typed_data = AuditEntry.objects.for_row(row).order_by("pk")
     assert message.reason.startswith("Refused to sign a message, by the spending rule messages. Digest: 0x")
     assert typed_data.reason.startswith("Refused to sign typed data, by the spending rule ")
     assert (message.changes, typed_data.changes) == ({"count": "3"}, {})
-
-
-def test_the_first_spending_rules_of_a_token_bind_at_once(caller: Api) -> None:
-    """Another process has set them, and this one has the token in its cache."""
-    relayer()
-    assert caller.post(SIGN, {"message": "a" * 32}).status == 200
-    AccessToken.objects.update(spending=SpendingPolicy.objects.create(rules={"max_value": "1"}))
-    assert caller.post(SIGN, {"message": "a" * 32}).status == 403
 
 
 def test_nothing_is_signed_under_rules_that_no_longer_exist(caller: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,14 +309,10 @@ def test_spending_rules_without_content_and_messages_are_not_judged(
     assert seen == []
 
 
-def test_without_the_extension_nothing_is_there(caller: Api, settings: Any) -> None:
-    settings.EXTENSIONS = []
+def test_only_post_is_allowed_and_without_the_extension_nothing(caller: Api, settings: Any) -> None:
     relayer()
-    answers = [caller.post(path, MESSAGE) for path in (SIGN, SIGN_TYPED_DATA, SIGN_TRANSACTION)]
-    assert [(answer.status, answer.body) for answer in answers] == [(404, bodies.failure("Not Found"))] * 3
-
-
-def test_only_post_is_allowed(caller: Api) -> None:
-    factories.relayer()
     answers = [caller(method, SIGN) for method in ("GET", "PUT", "DELETE")]
     assert [(answer.status, answer.headers["allow"]) for answer in answers] == [(405, "POST")] * 3
+    settings.EXTENSIONS = []
+    answers = [caller.post(path, MESSAGE) for path in (SIGN, SIGN_TYPED_DATA, SIGN_TRANSACTION)]
+    assert [(answer.status, answer.body) for answer in answers] == [(404, bodies.failure("Not Found"))] * 3

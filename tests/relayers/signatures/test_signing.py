@@ -30,43 +30,35 @@ from tokens.models import AccessToken
 
 
 def test_a_message_is_signed_with_the_published_signature(caller: Api) -> None:
-    relayer()
-    answer = caller.post(SIGN, MESSAGE)
+    relayer(identifier="a/b c")
     r = "a461f509887bd19e312c0c58467ce8ff8e300d3c1a90b608a760c5b80318eaf1"
     s = "5fe57c96f9175d6cd4daad4663763baa7e78836e067d0163e9a2ccf2ff753f5b"
+    # A path can end with a slash.
+    answer = caller.post("/api/v1/relayers/a%2Fb%20c/sign/", MESSAGE)
     assert (answer.status, answer.body) == (200, bodies.success({"r": r, "s": s, "v": 27, "sig": f"{r}{s}1b"}))
 
 
-@pytest.mark.parametrize("text", ["", "0xdeadbeef", "Grüße\n👋", "a\0b", " ", "x" * 100_000])
-def test_any_text_is_signed_as_text(caller: Api, text: str) -> None:
+def test_any_text_is_signed_as_text_and_bytes_as_bytes(caller: Api) -> None:
     relayer()
-    assert caller.post(SIGN, {"message": text}).body == bodies.success(of_message(text))
+    for text in ("", "0xdeadbeef", "Grüße\n👋", "a\0b", " ", "x" * 100_000):
+        assert caller.post(SIGN, {"message": text}).body == bodies.success(of_message(text))
+    for text in ("0x68656C6c6f", "68656c6c6f"):
+        assert caller.post(SIGN, {"message_hex": text}).body == bodies.success(of_message("hello"))
 
 
-@pytest.mark.parametrize("prefix", ["", "0x"])
-def test_typed_data_is_signed_by_its_hashes(caller: Api, prefix: str) -> None:
+def test_typed_data_is_signed_by_its_hashes_and_as_a_whole(caller: Api) -> None:
     relayer()
-    answer = caller.post(SIGN_TYPED_DATA, {name: prefix + value for name, value in HASHES.items()})
-    assert (answer.status, answer.body) == (200, bodies.success(of_typed_data(PERMIT)))
-
-
-@pytest.mark.parametrize("name", ["primary_type", "primaryType", None])
-def test_typed_data_is_signed_as_a_whole(caller: Api, name: str | None) -> None:
-    relayer()
-    body = {key: value for key, value in PERMIT.items() if key != "primary_type"}
-    answer = caller.post(SIGN_TYPED_DATA, body | ({name: "Permit"} if name else {}))
-    assert (answer.status, answer.body) == (200, bodies.success(of_typed_data(PERMIT)))
-
-
-def test_a_path_can_end_with_a_slash_and_an_id_have_one(caller: Api) -> None:
-    relayer(identifier="a/b c")
-    assert caller.post("/api/v1/relayers/a%2Fb%20c/sign/", MESSAGE).body == bodies.success(of_message("hello world"))
+    whole = {key: value for key, value in PERMIT.items() if key != "primary_type"}
+    prefixed = {name: f"0x{value}" for name, value in HASHES.items()}
+    for body in (HASHES, prefixed, whole, PERMIT, whole | {"primaryType": "Permit"}):
+        answer = caller.post(SIGN_TYPED_DATA, body)
+        assert (answer.status, answer.body) == (200, bodies.success(of_typed_data(PERMIT)))
 
 
 @pytest.mark.parametrize(
     ("path", "body", "reason"),
     [
-        (SIGN, MESSAGE, f"Signed a message. Digest: 0x{message_digest('hello world').hex()}"),
+        (SIGN, MESSAGE, f"Signed a message. Digest: 0x{message_digest(b'hello world').hex()}"),
         (SIGN_TYPED_DATA, PERMIT, f"Signed typed data. Digest: 0x{PARSED.digest.hex()}"),
         (SIGN_TYPED_DATA, HASHES, f"Signed typed data, sent as two hashes. Digest: 0x{PARSED.digest.hex()}"),
     ],
@@ -105,23 +97,18 @@ def test_a_signature_leaves_only_with_its_audit_entry(caller: Api, monkeypatch: 
     assert (answer.status, answer.body) == (500, bodies.failure("Internal Server Error"))
 
 
-@pytest.mark.parametrize("path", BODIES)
-def test_it_signs_only_what_the_relayer_allows(caller: Api, path: str) -> None:
-    label, kind = {SIGN: ("messages (EIP-191)", "messages"), SIGN_TYPED_DATA: ("typed data (EIP-712)", "typed_data")}[
-        path
-    ]
-    allowed = ["messages", "typed_data"]
-    row = relayer(allow_signing=[other for other in allowed if other != kind])
-    answer = caller.post(path, BODIES[path])
-    message = f"Relayer does not allow signing {label}: `allow_signing` must have `{kind}`"
-    assert (answer.status, answer.body) == (403, bodies.failure(message))
-    assert "www-authenticate" not in answer.headers
-    row.allow_signing = [kind]
-    row.save()
-    assert caller.post(path, BODIES[path]).status == 200
-
-
-def test_it_is_off_for_a_new_relayer(caller: Api) -> None:
-    factories.relayer()
-    assert [caller.post(path, body).status for path, body in BODIES.items()] == [403, 403]
-    assert not AuditEntry.objects.filter(object_type="relayer").exists()
+def test_it_signs_only_what_the_relayer_allows_which_is_nothing_at_first(caller: Api) -> None:
+    row = factories.relayer()
+    labels = {"messages": "messages (EIP-191)", "typed_data": "typed data (EIP-712)"}
+    for allowed in ([], ["messages"], ["typed_data"]):
+        row.allow_signing = allowed
+        row.save()
+        for (path, body), (kind, label) in zip(BODIES.items(), labels.items(), strict=True):
+            answer = caller.post(path, body)
+            if kind in allowed:
+                assert answer.status == 200
+                continue
+            message = f"Relayer does not allow signing {label}: `allow_signing` must have `{kind}`"
+            assert (answer.status, answer.body) == (403, bodies.failure(message))
+            assert "www-authenticate" not in answer.headers
+    assert AuditEntry.objects.filter(object_type="relayer").count() == 2

@@ -5,11 +5,10 @@ import hashlib
 import json
 import os
 import sys
-import threading
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,9 @@ from eth_keys.constants import SECPK1_N
 
 from signers.backends import http
 from signers.backends.aws_kms import AwsKms
-from signers.backends.base import Signature, SignerError
+from signers.backends.base import SignerError
 from tests.servers import free_port
+from tests.signers.backends.vault_server import Answer, Asked, StandIn, failure, recovered_address
 
 boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
 moto_server = pytest.importorskip("moto.server", reason="moto is not installed")
@@ -43,67 +43,25 @@ NOT_FOR_SIGNING = "The key in AWS KMS is not a signing key of the spec ECC_SECG_
 NO_CREDENTIALS = "No AWS credentials found. Set AWS_ACCESS_KEY_ID or attach a role."
 
 
-class FaultyKms(ThreadingHTTPServer):
-    """The two operations of KMS, after the answers that a test wants first."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), FaultyKmsHandler)
-        self.first_answers: list[tuple[int, bytes]] = []
-        self.requests: list[tuple[str, dict[str, Any]]] = []
-        self.authorizations: list[str] = []
-        self.connections = 0
-        self.answer_again = threading.Event()
-        self.answer_again.set()
+class FaultyKms(StandIn):
+    """The two operations of KMS."""
 
     @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+    def requests(self) -> list[tuple[str, dict[str, Any]]]:
+        return [(asked.headers["X-Amz-Target"], json.loads(asked.body)) for asked in self.asked]
 
     def fail(self, status: int, code: str, times: int = 1) -> None:
-        body = json.dumps({"__type": code, "message": FOREIGN_TEXT}).encode()
-        self.first_answers += [(status, body)] * times
+        self.plan("/", *[Answer(status, {"__type": code, "message": FOREIGN_TEXT})] * times)
 
-    def answer(self, operation: str, body: dict[str, Any]) -> tuple[int, bytes]:
-        if self.first_answers:
-            return self.first_answers.pop(0)
-        if operation == "TrentService.GetPublicKey":
-            return 200, public_key_answer()
-        digest = base64.b64decode(body["Message"])
+    def respond(self, asked: Asked) -> Answer:
+        if asked.headers["X-Amz-Target"] == "TrentService.GetPublicKey":
+            return Answer(200, public_key_answer())
+        digest = base64.b64decode(json.loads(asked.body)["Message"])
         signature = KEY.sign(digest, ec.ECDSA(utils.Prehashed(hashes.SHA256())))
-        return 200, json.dumps({"KeyId": KEY_ID, "Signature": base64.b64encode(signature).decode()}).encode()
+        return Answer(200, {"KeyId": KEY_ID, "Signature": base64.b64encode(signature).decode()})
 
 
-class FaultyKmsHandler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: FaultyKms
-
-    def setup(self) -> None:
-        super().setup()
-        self.server.connections += 1
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        operation = self.headers["X-Amz-Target"]
-        self.server.requests.append((operation, body))
-        self.server.authorizations.append(self.headers["Authorization"])
-        if not self.server.answer_again.is_set():
-            self.close_connection = True
-            self.server.answer_again.wait()
-            return
-        status, answer = self.server.answer(operation, body)
-        self.send_response(status)
-        self.send_header("Content-Type", "application/x-amz-json-1.1")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing."""
-
-
-def public_key_answer(**changes: Any) -> bytes:
+def public_key_answer(**changes: Any) -> dict[str, Any]:
     der = KEY.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     answer = {
         "KeyId": KEY_ID,
@@ -112,7 +70,7 @@ def public_key_answer(**changes: Any) -> bytes:
         "PublicKey": base64.b64encode(der).decode(),
         "SigningAlgorithms": ["ECDSA_SHA_256"],
     }
-    return json.dumps(answer | changes).encode()
+    return answer | changes
 
 
 @pytest.fixture(autouse=True)
@@ -135,19 +93,21 @@ def sign_digest_as_kms_does(key: Any, message: bytes, signing_algorithm: str) ->
     return signature
 
 
-@pytest.fixture(scope="module")
-def moto_url() -> Iterator[str]:
+@contextmanager
+def run_moto() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("moto.kms.utils.ECDSAPrivateKey.sign", sign_digest_as_kms_does)
-        yield from run_moto()
+        server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+        server.stop()
 
 
-def run_moto() -> Iterator[str]:
-    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+@pytest.fixture(scope="module")
+def moto_url() -> Iterator[str]:
+    with run_moto() as url:
+        yield url
 
 
 @pytest.fixture
@@ -160,13 +120,8 @@ def moto(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyKms]:
     with FaultyKms() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
         monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", server.url)
         yield server
-        server.answer_again.set()
-        server.shutdown()
-        thread.join()
 
 
 def backend(key_id: str = KEY_ID, region: str = REGION) -> AwsKms:
@@ -178,256 +133,140 @@ def new_key(moto: Any, spec: str = "ECC_SECG_P256K1") -> str:
     return key_id
 
 
-def recovered_address(signature: Signature, digest: bytes) -> str:
-    vrs = datatypes.Signature(vrs=(signature.recovery_id, signature.r, signature.s))
-    address: str = vrs.recover_public_key_from_msg_hash(digest).to_checksum_address()
-    return address
-
-
-def error_of(signer: AwsKms) -> tuple[str, bool]:
-    with pytest.raises(SignerError) as raised:
-        signer.sign_digest(DIGEST)
-    return str(raised.value), raised.value.permanent
-
-
-def test_the_address_is_that_of_the_key_in_kms(moto: Any) -> None:
-    key_id = new_key(moto)
-    point = moto.get_public_key(KeyId=key_id)["PublicKey"][-64:]
-
-    assert backend(key_id).address() == datatypes.PublicKey(point).to_checksum_address()
-
-
-def test_signatures_recover_to_the_address(moto: Any) -> None:
-    signer = backend(new_key(moto))
-    digests = [hashlib.sha256(bytes([n])).digest() for n in range(20)]
-
+def test_digests_are_signed_by_the_key_in_kms(moto: Any) -> None:
+    metadata = moto.create_key(KeySpec="ECC_SECG_P256K1", KeyUsage="SIGN_VERIFY")["KeyMetadata"]
+    moto.create_alias(AliasName="alias/treasury", TargetKeyId=metadata["KeyId"])
+    point = moto.get_public_key(KeyId=metadata["KeyId"])["PublicKey"][-64:]
+    address = datatypes.PublicKey(point).to_checksum_address()
+    for key_id in (metadata["KeyId"], metadata["Arn"], "alias/treasury"):
+        assert backend(key_id).address() == address
+    signer = backend(metadata["KeyId"])
+    digests = [hashlib.sha256(bytes([n])).digest() for n in range(10)]
     signatures = [signer.sign_digest(digest) for digest in digests]
-
-    assert [recovered_address(*pair) for pair in zip(signatures, digests, strict=True)] == [signer.address()] * 20
+    assert [recovered_address(*pair) for pair in zip(signatures, digests, strict=True)] == [address] * 10
     assert all(signature.s <= SECPK1_N // 2 for signature in signatures)
 
 
-def test_a_key_is_found_by_its_arn_and_by_an_alias(moto: Any) -> None:
-    metadata = moto.create_key(KeySpec="ECC_SECG_P256K1", KeyUsage="SIGN_VERIFY")["KeyMetadata"]
-    moto.create_alias(AliasName="alias/treasury", TargetKeyId=metadata["KeyId"])
-    address = backend(metadata["KeyId"]).address()
-
-    assert [backend(metadata["Arn"]).address(), backend("alias/treasury").address()] == [address, address]
-
-
-@pytest.mark.parametrize("spec", ["ECC_NIST_P256", "RSA_2048"])
-def test_a_key_of_another_spec_is_refused(moto: Any, spec: str) -> None:
-    with pytest.raises(SignerError) as raised:
-        backend(new_key(moto, spec)).address()
-
-    assert str(raised.value) == NOT_FOR_SIGNING
-    assert raised.value.permanent
-
-
-def test_a_key_that_is_not_there_is_a_permanent_error(moto: Any) -> None:
-    assert error_of(backend(KEY_ID)) == ("AWS KMS has no key with this key_id in this region.", True)
-
-
-def test_a_key_of_another_region_is_not_there(moto: Any) -> None:
-    signer = backend(new_key(moto), region="us-east-1")
-
-    assert error_of(signer) == ("AWS KMS has no key with this key_id in this region.", True)
+def test_a_key_that_is_not_there_or_of_another_spec_is_refused(moto: Any) -> None:
+    missing = ("AWS KMS has no key with this key_id in this region.", True)
+    assert failure(backend(KEY_ID)) == missing
+    assert failure(backend(new_key(moto), region="us-east-1")) == missing
+    for spec in ("ECC_NIST_P256", "RSA_2048"):
+        with pytest.raises(SignerError) as raised:
+            backend(new_key(moto, spec)).address()
+        assert (str(raised.value), raised.value.permanent) == (NOT_FOR_SIGNING, True)
 
 
 def test_the_digest_is_what_is_signed_and_the_public_key_is_asked_for_once(faulty: FaultyKms) -> None:
     signer = backend()
-
-    signer.sign_digest(DIGEST)
-    signer.sign_digest(DIGEST)
-
-    sign = (
-        "TrentService.Sign",
-        {
-            "KeyId": KEY_ID,
-            "Message": base64.b64encode(DIGEST).decode(),
-            "MessageType": "DIGEST",
-            "SigningAlgorithm": "ECDSA_SHA_256",
-        },
-    )
-    assert faulty.requests == [sign, ("TrentService.GetPublicKey", {"KeyId": KEY_ID}), sign]
-    assert all(f"/{REGION}/kms/aws4_request" in authorization for authorization in faulty.authorizations)
-
-
-def test_one_connection_serves_many_calls(faulty: FaultyKms) -> None:
-    signer = backend()
-
-    for _ in range(5):
+    for _ in range(3):
         signer.sign_digest(DIGEST)
-
-    assert (len(faulty.requests), faulty.connections) == (6, 1)
+    message = {"Message": base64.b64encode(DIGEST).decode(), "MessageType": "DIGEST"}
+    sign = ("TrentService.Sign", {"KeyId": KEY_ID, **message, "SigningAlgorithm": "ECDSA_SHA_256"})
+    assert faulty.requests == [sign, ("TrentService.GetPublicKey", {"KeyId": KEY_ID}), sign, sign]
+    assert all(f"/{REGION}/kms/aws4_request" in asked.headers["Authorization"] for asked in faulty.asked)
+    assert faulty.connections == 1
 
 
 def test_threads_share_a_signer(faulty: FaultyKms) -> None:
     signer = backend()
-
     with ThreadPoolExecutor(8) as pool:
         signatures = list(pool.map(signer.sign_digest, [DIGEST] * 40))
-
     assert {recovered_address(signature, DIGEST) for signature in signatures} == {ADDRESS}
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        (400, "ThrottlingException"),
-        (500, "KMSInternalException"),
-        (503, "DependencyTimeoutException"),
-        (500, "KeyUnavailableException"),
-    ],
-)
-def test_what_may_pass_is_tried_again(faulty: FaultyKms, pauses: list[float], status: int, code: str) -> None:
-    faulty.fail(status, code, times=2)
-
-    signature = backend().sign_digest(DIGEST)
-
-    assert recovered_address(signature, DIGEST) == ADDRESS
-    assert [operation for operation, _ in faulty.requests] == ["TrentService.Sign"] * 3 + ["TrentService.GetPublicKey"]
-    assert pauses == [0.2, 0.6]
+PASSING = {
+    (400, "ThrottlingException"): BUSY,
+    (500, "KMSInternalException"): FAULT.format(500),
+    (502, ""): FAULT.format(502),
+    (503, "DependencyTimeoutException"): FAULT.format(503),
+    (500, "KeyUnavailableException"): FAULT.format(500),
+}
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "error"),
-    [
-        (400, "ThrottlingException", (BUSY, False)),
-        (500, "KMSInternalException", (FAULT.format(500), False)),
-        (502, "", (FAULT.format(502), False)),
-        (503, "DependencyTimeoutException", (FAULT.format(503), False)),
-    ],
-)
-def test_after_three_attempts_it_is_a_passing_error(
-    faulty: FaultyKms, pauses: list[float], status: int, code: str, error: tuple[str, bool]
-) -> None:
-    faulty.fail(status, code, times=4)
-
-    assert error_of(backend()) == error
-    assert (len(faulty.requests), pauses) == (3, [0.2, 0.6])
+def test_what_may_pass_is_tried_again(faulty: FaultyKms, pauses: list[float]) -> None:
+    for status, code in PASSING:
+        faulty.fail(status, code, times=2)
+        assert recovered_address(backend().sign_digest(DIGEST), DIGEST) == ADDRESS
+    operations = ["TrentService.Sign"] * 3 + ["TrentService.GetPublicKey"]
+    assert [operation for operation, _ in faulty.requests] == operations * len(PASSING)
+    assert pauses == [0.2, 0.6] * len(PASSING)
 
 
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("AccessDeniedException", "AWS KMS does not allow these credentials to use the key."),
-        ("NotFoundException", "AWS KMS has no key with this key_id in this region."),
-        ("DisabledException", "The key is disabled in AWS KMS."),
-        ("KMSInvalidStateException", "The key cannot be used now: AWS KMS is creating or deleting it."),
-        ("InvalidKeyUsageException", NOT_FOR_SIGNING),
-        ("UnrecognizedClientException", "AWS KMS refused the credentials."),
-        ("InvalidSignatureException", "AWS KMS refused the credentials."),
-        ("ExpiredTokenException", "AWS KMS refused the credentials."),
-        ("SomethingNewException", "AWS KMS refused the request (HTTP 400). Check the config."),
-    ],
-)
-def test_a_refusal_is_a_permanent_error_and_is_not_repeated(faulty: FaultyKms, code: str, message: str) -> None:
-    faulty.fail(400, code)
-
-    assert error_of(backend()) == (message, True)
-    assert len(faulty.requests) == 1
+def test_after_three_attempts_it_is_a_passing_error(faulty: FaultyKms, pauses: list[float]) -> None:
+    for (status, code), error in PASSING.items():
+        faulty.fail(status, code, times=3)
+        assert failure(backend()) == (error, False)
+    assert (len(faulty.requests), pauses) == (3 * len(PASSING), [0.2, 0.6] * len(PASSING))
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"",
-        b"<html>It works!</html>",
-        b"[]",
-        b"null",
-        b"\xff\xfe",
-        b"{}",
-        b'{"Signature": 5}',
-        b'{"Signature": "%%%"}',
-        b'{"Signature": "AAAA"}',
-    ],
-)
-def test_a_signature_that_cannot_be_read_is_a_passing_error(faulty: FaultyKms, answer: bytes) -> None:
-    faulty.first_answers = [(200, answer)] * 3
-
-    assert error_of(backend()) == (NOT_UNDERSTOOD, False)
-
-
-@pytest.mark.parametrize("public_key", [None, "", "AAAA", "%%%"])
-def test_a_public_key_that_cannot_be_read_is_a_passing_error(faulty: FaultyKms, public_key: str | None) -> None:
-    faulty.first_answers = [(200, public_key_answer(PublicKey=public_key))]
-
-    with pytest.raises(SignerError) as raised:
-        backend().address()
-
-    assert (str(raised.value), raised.value.permanent) == (NOT_UNDERSTOOD, False)
+def test_a_refusal_is_a_permanent_error_and_is_not_repeated(faulty: FaultyKms) -> None:
+    refused = "AWS KMS refused the credentials."
+    messages = {
+        "AccessDeniedException": "AWS KMS does not allow these credentials to use the key.",
+        "NotFoundException": "AWS KMS has no key with this key_id in this region.",
+        "DisabledException": "The key is disabled in AWS KMS.",
+        "KMSInvalidStateException": "The key cannot be used now: AWS KMS is creating or deleting it.",
+        "InvalidKeyUsageException": NOT_FOR_SIGNING,
+        "UnrecognizedClientException": refused,
+        "InvalidSignatureException": refused,
+        "ExpiredTokenException": refused,
+        "SomethingNewException": "AWS KMS refused the request (HTTP 400). Check the config.",
+    }
+    for code, message in messages.items():
+        faulty.fail(400, code)
+        with pytest.raises(SignerError) as raised:
+            backend().sign_digest(DIGEST)
+        assert (str(raised.value), raised.value.permanent) == (message, True)
+        # The text of AWS is not repeated.
+        assert FOREIGN_TEXT not in "".join(traceback.format_exception(raised.value))
+    assert len(faulty.requests) == len(messages)
 
 
-def test_a_key_that_is_not_for_signing_is_refused(faulty: FaultyKms) -> None:
-    faulty.first_answers = [(200, public_key_answer(KeyUsage="KEY_AGREEMENT"))]
-
-    with pytest.raises(SignerError) as raised:
-        backend().address()
-
-    assert str(raised.value) == NOT_FOR_SIGNING
-    assert raised.value.permanent
-
-
-def test_without_credentials_nothing_is_sent(faulty: FaultyKms, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-
-    assert error_of(backend()) == (NO_CREDENTIALS, True)
-    assert faulty.requests == []
-
-
-def test_a_profile_that_is_not_there_is_a_permanent_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "nobody")
-
-    assert error_of(backend()) == ("The AWS configuration of boto3 is not valid.", True)
-
-
-def test_a_server_that_is_not_there_is_a_passing_error(monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", f"http://127.0.0.1:{free_port()}")
-
-    assert error_of(backend()) == ("AWS KMS cannot be reached or does not respond in time.", False)
-    assert pauses == [0.2, 0.6]
+def test_an_answer_that_cannot_be_read_is_a_passing_error(faulty: FaultyKms) -> None:
+    signatures = ({"Signature": value} for value in (5, "%%%", "AAAA"))
+    for answer in (b"", b"<html>It works!</html>", b"[]", b"null", b"\xff\xfe", {}, *signatures):
+        faulty.plan("/", *[Answer(200, answer)] * 3)
+        assert failure(backend()) == (NOT_UNDERSTOOD, False)
+        faulty.unplan()
+    keys: list[dict[str, Any]] = [{"PublicKey": value} for value in (None, "", "AAAA", "%%%")]
+    for changes in (*keys, {"KeyUsage": "KEY_AGREEMENT"}):
+        error = (NOT_UNDERSTOOD, False) if changes in keys else (NOT_FOR_SIGNING, True)
+        faulty.plan("/", Answer(200, public_key_answer(**changes)))
+        with pytest.raises(SignerError) as raised:
+            backend().address()
+        assert (str(raised.value), raised.value.permanent) == error
 
 
 def test_a_server_that_does_not_answer_is_given_up(
     faulty: FaultyKms, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
 ) -> None:
+    unreachable = ("AWS KMS cannot be reached or does not respond in time.", False)
     monkeypatch.setattr(http, "ATTEMPT_SECONDS", 0.1)
-    faulty.answer_again.clear()
-
-    assert error_of(backend()) == ("AWS KMS cannot be reached or does not respond in time.", False)
-    assert pauses == [0.2, 0.6]
-
-
-@pytest.mark.parametrize("region", ["not a region", "eu-central-1.example.com/?", "eu/central"])
-def test_a_region_cannot_lead_to_another_host(monkeypatch: pytest.MonkeyPatch, region: str) -> None:
-    assert error_of(backend(region=region)) == ("The region is not a valid AWS region name.", True)
+    faulty.plan("/", *[Answer(200, {}, hang=True)] * 3)
+    assert failure(backend()) == unreachable
+    monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", f"http://127.0.0.1:{free_port()}")
+    assert failure(backend()) == unreachable
+    assert pauses == [0.2, 0.6] * 2
 
 
-def test_an_endpoint_that_is_no_url_is_a_permanent_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", "kms.example.com")
-
-    assert error_of(backend()) == ("AWS_ENDPOINT_URL_KMS is not a valid URL.", True)
-
-
-def test_an_empty_key_id_is_a_permanent_error(faulty: FaultyKms) -> None:
-    assert error_of(backend(key_id="")) == ("The key_id is not valid in AWS KMS.", True)
-
-
-def test_the_text_of_aws_is_not_repeated(faulty: FaultyKms) -> None:
-    faulty.fail(400, "AccessDeniedException")
-
-    with pytest.raises(SignerError) as raised:
-        backend().sign_digest(DIGEST)
-
-    assert FOREIGN_TEXT not in "".join(traceback.format_exception(raised.value))
-
-
-def test_without_the_sdk_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "boto3", None)
-
-    assert error_of(backend()) == (
-        "boto3 is not installed. Run .venv/bin/pip install -e '.[aws]' in the project's folder.",
-        True,
-    )
+def test_a_configuration_that_cannot_be_used_is_a_permanent_error(
+    faulty: FaultyKms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for region in ("not a region", "eu-central-1.example.com/?", "eu/central"):
+        assert failure(backend(region=region)) == ("The region is not a valid AWS region name.", True)
+    assert failure(backend(key_id="")) == ("The key_id is not valid in AWS KMS.", True)
+    not_installed = "boto3 is not installed. Run .venv/bin/pip install -e '.[aws]' in the project's folder."
+    for changes, error in (
+        ({"AWS_ENDPOINT_URL_KMS": "kms.example.com"}, "AWS_ENDPOINT_URL_KMS is not a valid URL."),
+        ({"AWS_PROFILE": "nobody"}, "The AWS configuration of boto3 is not valid."),
+        ({"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}, NO_CREDENTIALS),
+        ({}, not_installed),
+    ):
+        with monkeypatch.context() as patch:
+            for name, value in changes.items():
+                patch.delenv(name) if value is None else patch.setenv(name, value)
+            if not changes:
+                patch.setitem(sys.modules, "boto3", None)
+            assert failure(backend()) == (error, True)
+    assert faulty.requests == []

@@ -48,12 +48,11 @@ class RemoteEd25519(Ed25519Backend):
         return self.signature
 
 
-def test_a_signature_comes_with_the_recovery_id_of_the_key() -> None:
-    assert Remote(GOOD.r, GOOD.s).sign_digest(DIGEST) == Signature(GOOD.r, GOOD.s, GOOD.v)
-
-
-def test_a_high_s_is_exchanged_for_the_low_one() -> None:
-    assert Remote(GOOD.r, SECPK1_N - GOOD.s).sign_digest(DIGEST) == Signature(GOOD.r, GOOD.s, GOOD.v)
+def test_a_signature_has_a_low_s_and_the_recovery_id_of_the_key() -> None:
+    for s in (GOOD.s, SECPK1_N - GOOD.s):
+        backend = Remote(GOOD.r, s)
+        assert backend.sign_digest(DIGEST) == Signature(GOOD.r, GOOD.s, GOOD.v)
+        assert repr(backend) == "<Remote>"
 
 
 @pytest.mark.parametrize(
@@ -71,19 +70,6 @@ def test_a_high_s_is_exchanged_for_the_low_one() -> None:
         (GOOD.r, 1 << 256),
         (5, GOOD.s),
     ],
-    ids=[
-        "another key",
-        "another digest",
-        "zeros",
-        "s zero",
-        "s is the order",
-        "negative s",
-        "negative r",
-        "r is the order",
-        "r too long",
-        "s too long",
-        "r is on no point",
-    ],
 )
 def test_a_signature_that_is_not_by_the_key_is_refused(r: int, s: int) -> None:
     with pytest.raises(SignerError) as raised:
@@ -92,10 +78,10 @@ def test_a_signature_that_is_not_by_the_key_is_refused(r: int, s: int) -> None:
     assert (str(raised.value), raised.value.permanent) == (NOT_BY_THIS_KEY, True)
 
 
-@pytest.mark.parametrize("length", [0, 20, 31, 33, 64])
-def test_a_digest_has_32_bytes(length: int) -> None:
-    with pytest.raises(ValueError, match=r"^a digest must have 32 bytes$"):
-        Remote(GOOD.r, GOOD.s).sign_digest(bytes(length))
+def test_a_digest_has_32_bytes() -> None:
+    for length in (0, 31, 33):
+        with pytest.raises(ValueError, match=r"^a digest must have 32 bytes$"):
+            Remote(GOOD.r, GOOD.s).sign_digest(bytes(length))
 
 
 def test_the_public_key_is_asked_for_once() -> None:
@@ -106,10 +92,6 @@ def test_the_public_key_is_asked_for_once() -> None:
     backend.sign_digest(DIGEST)
 
     assert backend.public_keys_asked == 1
-
-
-def test_a_backend_shows_no_config() -> None:
-    assert repr(Remote(GOOD.r, GOOD.s)) == "<Remote>"
 
 
 def test_only_secp256k1_serves_evm_networks() -> None:

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from eth_keys import datatypes
 from eth_keys.constants import SECPK1_N
 
 from signers.backends import google_kms, http
-from signers.backends.base import Signature, SignerError
+from signers.backends.base import SignerError
 from signers.backends.google_kms import GoogleKms
 from tests.servers import free_port
+from tests.signers.backends.vault_server import Answer, failure, recovered_address
 
 pytest.importorskip("google.cloud.kms_v1", reason="google-cloud-kms is not installed")
 google_crc32c = pytest.importorskip("google_crc32c", reason="google-crc32c is not installed")
@@ -34,7 +34,6 @@ from tests.signers.backends.google_server import (  # noqa: E402  # after the sk
     PRIVATE_KEY_ID,
     GoogleServer,
     refusal,
-    running,
 )
 
 # The first account of the mnemonic that development chains start with.
@@ -65,7 +64,7 @@ SERVICE_ACCOUNT_PEM = pem(SERVICE_ACCOUNT_KEY)
 @pytest.fixture
 def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleServer]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with running(GoogleServer(KEY, SERVICE_ACCOUNT_KEY.public_key())) as server:
+    with GoogleServer(KEY, SERVICE_ACCOUNT_KEY.public_key()) as server:
         monkeypatch.setenv("GOOGLE_KMS_ENDPOINT", server.url)
         yield server
 
@@ -95,47 +94,15 @@ def backend(section: str = "key", **changes: Any) -> GoogleKms:
     return GoogleKms(whole)
 
 
-def recovered_address(signature: Signature, digest: bytes) -> str:
-    vrs = datatypes.Signature(vrs=(signature.recovery_id, signature.r, signature.s))
-    address: str = vrs.recover_public_key_from_msg_hash(digest).to_checksum_address()
-    return address
-
-
-def error_of(signer: GoogleKms) -> tuple[str, bool]:
-    with pytest.raises(SignerError) as raised:
-        signer.sign_digest(DIGEST)
-    return str(raised.value), raised.value.permanent
-
-
-def error_of_address(signer: GoogleKms) -> tuple[str, bool]:
-    with pytest.raises(SignerError) as raised:
-        signer.address()
-    return str(raised.value), raised.value.permanent
-
-
-def test_the_address_is_that_of_the_key_in_kms(google: GoogleServer) -> None:
-    assert backend().address() == ADDRESS
-    assert google.requests == [GET]
-
-
-def test_signatures_recover_to_the_address(google: GoogleServer) -> None:
+def test_digests_are_signed_by_the_key_in_kms_with_one_token_and_connection(google: GoogleServer) -> None:
     signer = backend()
-    digests = [hashlib.sha256(bytes([n])).digest() for n in range(20)]
-
+    digests = [hashlib.sha256(bytes([n])).digest() for n in range(10)]
     signatures = [signer.sign_digest(digest) for digest in digests]
-
-    assert [recovered_address(*pair) for pair in zip(signatures, digests, strict=True)] == [ADDRESS] * 20
+    assert signer.address() == ADDRESS
+    assert [recovered_address(*pair) for pair in zip(signatures, digests, strict=True)] == [ADDRESS] * 10
     assert all(signature.s <= SECPK1_N // 2 for signature in signatures)
-
-
-def test_public_key_token_and_connection_are_reused(google: GoogleServer) -> None:
-    signer = backend()
-
-    for _ in range(3):
-        signer.sign_digest(DIGEST)
-
-    assert google.requests == [SIGN, GET, SIGN, SIGN]
-    assert (len(google.tokens), len(set(google.tokens)), google.connections) == (4, 1, 1)
+    assert google.requests == [SIGN, GET, *[SIGN] * 9]
+    assert (len(google.tokens), len(set(google.tokens)), google.connections) == (11, 1, 1)
 
 
 def test_the_client_starts_no_thread_that_could_call_another_host(
@@ -164,118 +131,60 @@ def test_threads_share_a_signer(google: GoogleServer) -> None:
     assert {recovered_address(signature, DIGEST) for signature in signatures} == {ADDRESS}
 
 
-@pytest.mark.parametrize("version", [1, "1"])
-def test_the_version_is_a_number_or_a_string_of_digits(google: GoogleServer, version: object) -> None:
-    assert backend(key_version=version).address() == ADDRESS
+def test_the_name_of_the_key_version_has_defaults(google: GoogleServer) -> None:
+    for version in (1, "1", None):
+        assert backend(key_version=version).address() == ADDRESS
+    assert google.requests == [GET] * 3
+    missing = ("Google Cloud KMS has no such key version.", True)
+    assert [failure(backend(location=None)), failure(backend(project_id="other"))] == [missing, missing]
+    assert google.requests[3:] == [SIGN.replace("europe-west3", "global"), SIGN.replace("test-project", "other")]
 
 
-def test_the_version_is_1_where_none_is_given(google: GoogleServer) -> None:
-    assert backend(key_version=None).address() == ADDRESS
+REQUIRED = {
+    "key": ["key_ring_id", "key_id"],
+    "service_account": ["project_id", "private_key_id", "private_key", "client_email"],
+}
 
 
-def test_the_location_is_global_where_none_is_given(google: GoogleServer) -> None:
-    assert error_of(backend(location=None)) == ("Google Cloud KMS has no such key version.", True)
-    assert google.requests == [SIGN.replace("europe-west3", "global")]
-
-
-def test_a_project_given_with_the_key_wins(google: GoogleServer) -> None:
-    assert error_of(backend(project_id="other")) == ("Google Cloud KMS has no such key version.", True)
-    assert google.requests == [SIGN.replace("test-project", "other")]
-
-
-@pytest.mark.parametrize(
-    ("section", "field"),
-    [
-        ("key", "key_ring_id"),
-        ("key", "key_id"),
-        ("service_account", "project_id"),
-        ("service_account", "private_key_id"),
-        ("service_account", "private_key"),
-        ("service_account", "client_email"),
-    ],
-)
-def test_a_field_that_is_missing_is_named(google: GoogleServer, section: str, field: str) -> None:
-    message = f"{section}.{field} is missing."
-
-    assert error_of(backend(section, **{field: None})) == (message, True)
-    assert error_of(backend(section, **{field: ""})) == (message, True)
-    assert google.requests == []
-
-
-@pytest.mark.parametrize("section", ["key", "service_account"])
-def test_a_section_that_is_missing_is_named(section: str) -> None:
-    whole = config()
-    del whole[section]
-
-    assert error_of(GoogleKms(whole)) == (f"{section} is missing.", True)
-
-
-@pytest.mark.parametrize("field", ["private_key_id", "private_key", "client_email", "project_id", "universe_domain"])
-def test_a_field_that_is_no_string_is_named(field: str) -> None:
-    signer = backend("service_account", **{field: 5})
-
-    assert error_of(signer) == (f"service_account.{field} must be a string.", True)
-
-
-@pytest.mark.parametrize("field", ["location", "key_ring_id", "key_id", "project_id"])
-@pytest.mark.parametrize("value", ["a/b", "..", "a?b", "a#b", "a%2fb", "a b", "ä", "a\n"])
-def test_a_name_cannot_reach_another_resource(google: GoogleServer, field: str, value: str) -> None:
-    signer = backend(**{field: value})
-
-    assert error_of(signer) == (f"key.{field} has a character that is not allowed in a name.", True)
-    assert google.requests == []
-
-
-@pytest.mark.parametrize("version", [0, -1, 1.0, True, "", "0", "01", "1 ", "latest", "9" * 5000, [1]])
-def test_a_version_that_is_no_number_is_refused(version: object) -> None:
-    assert error_of(backend(key_version=version)) == (
-        "key.key_version must be an integer of at least 1.",
-        True,
-    )
-
-
-@pytest.mark.parametrize(
-    "private_key",
-    [
-        "not a key",
-        SERVICE_ACCOUNT_PEM[:400],
-        SERVICE_ACCOUNT_PEM.replace("\n", "\\n"),
-        pem(ec.derive_private_key(5, ec.SECP256R1())),
-        SERVICE_ACCOUNT_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode(),
-    ],
-    ids=["words", "cut off", "escaped line ends", "an EC key", "a public key"],
-)
-def test_a_private_key_that_cannot_be_read_is_a_permanent_error(google: GoogleServer, private_key: str) -> None:
-    assert error_of(backend("service_account", private_key=private_key)) == (NOT_RSA, True)
-    assert google.requests == []
-
-
-def test_another_universe_is_refused() -> None:
+def test_a_config_that_cannot_be_used_is_refused_at_its_field(google: GoogleServer) -> None:
+    for section, fields in REQUIRED.items():
+        whole = config()
+        del whole[section]
+        assert failure(GoogleKms(whole)) == (f"{section} is missing.", True)
+        for field in fields:
+            for value in (None, ""):
+                assert failure(backend(section, **{field: value})) == (f"{section}.{field} is missing.", True)
+    for field in (*REQUIRED["service_account"], "universe_domain"):
+        not_text = f"service_account.{field} must be a string."
+        assert failure(backend("service_account", **{field: 5})) == (not_text, True)
     signer = backend("service_account", universe_domain="example.com")
+    assert failure(signer) == ("service_account.universe_domain must be googleapis.com.", True)
+    # A name cannot reach another resource.
+    for field in ("location", "key_ring_id", "key_id", "project_id"):
+        for value in ("a/b", "..", "a?b", "a#b", "a%2fb", "a b", "ä", "a\n"):
+            not_allowed = f"key.{field} has a character that is not allowed in a name."
+            assert failure(backend(**{field: value})) == (not_allowed, True)
+    for version in (0, -1, 1.0, True, "", "0", "01", "1 ", "latest", "9" * 5000, [1]):
+        assert failure(backend(key_version=version)) == ("key.key_version must be an integer of at least 1.", True)
+    public = SERVICE_ACCOUNT_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    cut, escaped = SERVICE_ACCOUNT_PEM[:400], SERVICE_ACCOUNT_PEM.replace("\n", "\\n")
+    for private_key in ("not a key", cut, escaped, pem(ec.derive_private_key(5, ec.SECP256R1())), public):
+        assert failure(backend("service_account", private_key=private_key)) == (NOT_RSA, True)
+    assert google.requests == []
 
-    assert error_of(signer) == ("service_account.universe_domain must be googleapis.com.", True)
 
-
-def test_a_token_that_another_key_signed_is_refused(google: GoogleServer) -> None:
+def test_a_token_that_google_refuses_is_a_permanent_error(google: GoogleServer) -> None:
     stranger = pem(rsa.generate_private_key(65537, 1024))
-
-    assert error_of(backend("service_account", private_key=stranger)) == (REFUSED, True)
-    assert set(google.refusals) == {"the token is not signed by the service account"}
-
-
-@pytest.mark.parametrize(
-    ("field", "wrong"), [("client_email", "iss, sub"), ("private_key_id", "header")], ids=["client_email", "key id"]
-)
-def test_a_token_of_somebody_else_is_refused(google: GoogleServer, field: str, wrong: str) -> None:
-    assert error_of(backend("service_account", **{field: "somebody-else"})) == (REFUSED, True)
-    assert set(google.refusals) == {f"wrong in the token: {wrong}"}
-
-
-def test_a_token_that_is_expired_for_google_is_a_permanent_error(google: GoogleServer) -> None:
+    for changes, problem in (
+        ({"private_key": stranger}, "the token is not signed by the service account"),
+        ({"client_email": "somebody-else"}, "wrong in the token: iss, sub"),
+        ({"private_key_id": "somebody-else"}, "wrong in the token: header"),
+    ):
+        assert failure(backend("service_account", **changes)) == (REFUSED, True)
+        assert google.refusals[-1] == problem
     google.clock = lambda: time.time() + 7200
-
-    assert error_of(backend()) == (REFUSED, True)
-    assert set(google.refusals) == {"wrong in the token: exp"}
+    assert failure(backend()) == (REFUSED, True)
+    assert google.refusals[-1] == "wrong in the token: exp"
 
 
 def test_a_token_that_grew_old_is_made_anew(google: GoogleServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,171 +202,99 @@ def test_a_token_that_grew_old_is_made_anew(google: GoogleServer, monkeypatch: p
 
 
 def test_a_token_that_is_refused_once_is_made_anew(google: GoogleServer) -> None:
-    google.first_answers = [refusal(401, "UNAUTHENTICATED")]
+    google.plan("/", refusal(401, "UNAUTHENTICATED"))
 
     assert backend().address() == ADDRESS
     assert google.requests == [GET, GET]
 
 
-@pytest.mark.parametrize(
-    ("status", "name"),
-    [
-        (429, "RESOURCE_EXHAUSTED"),
-        (500, "INTERNAL"),
-        (502, "UNKNOWN"),
-        (503, "UNAVAILABLE"),
-        (504, "DEADLINE_EXCEEDED"),
-    ],
-)
-def test_what_may_pass_is_tried_again(google: GoogleServer, pauses: list[float], status: int, name: str) -> None:
-    google.first_answers = [refusal(status, name)] * 2
-
-    signature = backend().sign_digest(DIGEST)
-
-    assert recovered_address(signature, DIGEST) == ADDRESS
-    assert google.requests == [SIGN, SIGN, SIGN, GET]
-    assert pauses == [0.2, 0.6]
+def test_what_may_pass_is_tried_again(google: GoogleServer, pauses: list[float]) -> None:
+    names = {429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 502: "UNKNOWN", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"}
+    for status, name in names.items():
+        google.plan("/", *[refusal(status, name)] * 2)
+        assert recovered_address(backend().sign_digest(DIGEST), DIGEST) == ADDRESS
+    assert google.requests == [SIGN, SIGN, SIGN, GET] * 5
+    assert pauses == [0.2, 0.6] * 5
 
 
-def test_the_pause_that_google_asks_for_is_kept(google: GoogleServer, pauses: list[float]) -> None:
-    google.first_answers = [refusal(429, "RESOURCE_EXHAUSTED", Retry_After="2")]
-
-    assert backend().address() == ADDRESS
-    assert pauses == [2.0]
-
-
-@pytest.mark.parametrize(
-    ("status", "name", "error"),
-    [(429, "RESOURCE_EXHAUSTED", (BUSY, False)), (503, "UNAVAILABLE", (FAULT.format(503), False))],
-)
-def test_after_three_attempts_it_is_a_passing_error(
-    google: GoogleServer, pauses: list[float], status: int, name: str, error: tuple[str, bool]
-) -> None:
-    google.first_answers = [refusal(status, name)] * 4
-
-    assert error_of(backend()) == error
-    assert (google.requests, pauses) == ([SIGN] * 3, [0.2, 0.6])
+def test_after_three_attempts_it_is_a_passing_error(google: GoogleServer, pauses: list[float]) -> None:
+    html = Answer(502, b"<html>Bad Gateway</html>", {"Content-Type": "text/html"})
+    for answer, error in (
+        (refusal(429, "RESOURCE_EXHAUSTED"), BUSY),
+        (refusal(503, "UNAVAILABLE"), FAULT.format(503)),
+        (html, FAULT.format(502)),
+    ):
+        google.plan("/", *[answer] * 3)
+        assert failure(backend()) == (error, False)
+    assert (google.requests, pauses) == ([SIGN] * 9, [0.2, 0.6] * 3)
 
 
-@pytest.mark.parametrize(
-    ("status", "name", "message"),
-    [
-        (
-            400,
-            "FAILED_PRECONDITION",
-            "Google Cloud KMS refused the request: the key version is disabled or destroyed, or is not for signing.",
-        ),
+def test_a_refusal_is_a_permanent_error_and_is_not_repeated(google: GoogleServer) -> None:
+    disabled = "the key version is disabled or destroyed, or is not for signing."
+    for status, name, message in (
+        (400, "FAILED_PRECONDITION", f"Google Cloud KMS refused the request: {disabled}"),
         (403, "PERMISSION_DENIED", "Google Cloud KMS does not allow this service account to use the key."),
         (404, "NOT_FOUND", "Google Cloud KMS has no such key version."),
         (409, "ABORTED", "Google Cloud KMS refused the request (HTTP 409). Check the config."),
-        (418, "TEAPOT", "Google Cloud KMS refused the request (HTTP 418). Check the config."),
-    ],
-)
-def test_a_refusal_is_a_permanent_error_and_is_not_repeated(
-    google: GoogleServer, status: int, name: str, message: str
-) -> None:
-    google.first_answers = [refusal(status, name)]
-
-    assert error_of(backend()) == (message, True)
-    assert google.requests == [SIGN]
+    ):
+        google.plan("/", refusal(status, name))
+        assert failure(backend()) == (message, True)
+    assert google.requests == [SIGN] * 4
 
 
-@pytest.mark.parametrize("answer", [b"", b"<html>It works!</html>", b"null", b"5", b"\xff\xfe", b'{"signature": 5}'])
-def test_an_answer_that_cannot_be_read_is_a_passing_error(google: GoogleServer, answer: bytes) -> None:
-    google.first_answers = [(200, answer, {})]
-
-    assert error_of(backend()) == (NOT_UNDERSTOOD, False)
-
-
-def test_a_fault_that_is_told_in_html_is_a_passing_error(google: GoogleServer, pauses: list[float]) -> None:
-    google.first_answers = [(502, b"<html>Bad Gateway</html>", {"Content-Type": "text/html"})] * 3
-
-    assert error_of(backend()) == (FAULT.format(502), False)
+def test_an_answer_that_cannot_be_read_is_a_passing_error(google: GoogleServer) -> None:
+    for answer in (b"", b"<html>It works!</html>", b"null", b"5", b"\xff\xfe", b'{"signature": 5}'):
+        google.plan("/", Answer(200, answer))
+        assert failure(backend()) == (NOT_UNDERSTOOD, False)
+    zeros = bytes(64)
+    checksum = str(google_crc32c.value(zeros))
+    google.changes = {"signature": base64.b64encode(zeros).decode(), "signatureCrc32c": checksum}
+    assert failure(backend()) == (NOT_UNDERSTOOD, False)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"signatureCrc32c": "1"},
-        {"signatureCrc32c": None},
-        {"verifiedDigestCrc32c": False},
-        {"verifiedDigestCrc32c": None},
-        {"signature": None},
-        {"name": NAME.replace("treasury", "other")},
-        {"name": None},
-    ],
-)
-def test_a_signature_that_was_changed_on_its_way_is_refused(google: GoogleServer, changes: dict[str, Any]) -> None:
+def test_an_answer_that_was_changed_on_its_way_is_refused(google: GoogleServer) -> None:
     signer = backend()
     signer.address()
-    google.changes = changes
-
-    assert error_of(signer) == (CORRUPTED, False)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"pemCrc32c": "1"}, {"pemCrc32c": None}, {"pem": None}, {"name": NAME.replace("/1", "/2")}, {"name": None}],
-)
-def test_a_public_key_that_was_changed_on_its_way_is_refused(google: GoogleServer, changes: dict[str, Any]) -> None:
-    google.changes = changes
-
-    assert error_of_address(backend()) == (CORRUPTED, False)
+    for changes in (
+        *({"signatureCrc32c": "1"}, {"signatureCrc32c": None}, {"signature": None}),
+        *({"verifiedDigestCrc32c": False}, {"verifiedDigestCrc32c": None}),
+        *({"name": NAME.replace("treasury", "other")}, {"name": None}),
+    ):
+        google.changes = changes
+        assert failure(signer) == (CORRUPTED, False)
 
 
-def test_a_signature_that_is_not_der_is_a_passing_error(google: GoogleServer) -> None:
-    signature = bytes(64)
-    google.changes = {
-        "signature": base64.b64encode(signature).decode(),
-        "signatureCrc32c": str(google_crc32c.value(signature)),
-    }
-
-    assert error_of(backend()) == (NOT_UNDERSTOOD, False)
-
-
-P256_PEM = (
-    ec.derive_private_key(5, ec.SECP256R1()).public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-)
-
-
-@pytest.mark.parametrize("public_key", [b"not a key", P256_PEM], ids=["words", "another curve"])
-def test_a_public_key_that_is_not_secp256k1_is_a_passing_error(google: GoogleServer, public_key: bytes) -> None:
-    google.changes = {"pem": public_key.decode(), "pemCrc32c": str(google_crc32c.value(public_key))}
-
-    assert error_of_address(backend()) == (NOT_UNDERSTOOD, False)
-
-
-@pytest.mark.parametrize("algorithm", [12, 40, 0, None], ids=["P-256", "Ed25519", "unspecified", "missing"])
-def test_a_key_of_another_algorithm_is_refused(google: GoogleServer, algorithm: int | None) -> None:
-    google.changes = {"algorithm": algorithm}
-
-    assert error_of_address(backend()) == (
-        "The algorithm of the key in Google Cloud KMS is not EC_SIGN_SECP256K1_SHA256.",
-        True,
-    )
-
-
-def test_a_server_that_is_not_there_is_a_passing_error(monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("GOOGLE_KMS_ENDPOINT", f"http://127.0.0.1:{free_port()}")
-
-    assert error_of(backend()) == (UNREACHABLE, False)
-    assert pauses == [0.2, 0.6]
+def test_a_public_key_that_cannot_be_used_is_refused(google: GoogleServer) -> None:
+    p256 = ec.derive_private_key(5, ec.SECP256R1()).public_key()
+    other_keys = (b"not a key", p256.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    unreadable = [{"pem": key.decode(), "pemCrc32c": str(google_crc32c.value(key))} for key in other_keys]
+    algorithm = "The algorithm of the key in Google Cloud KMS is not EC_SIGN_SECP256K1_SHA256."
+    changed = ({"pemCrc32c": "1"}, {"pemCrc32c": None}, {"pem": None}, {"name": f"{NAME}2"}, {"name": None})
+    for changes, error in (
+        *((each, (CORRUPTED, False)) for each in changed),
+        *((each, (NOT_UNDERSTOOD, False)) for each in unreadable),
+        *(({"algorithm": number}, (algorithm, True)) for number in (12, 40, 0, None)),
+    ):
+        google.changes = changes
+        with pytest.raises(SignerError) as raised:
+            backend().address()
+        assert (str(raised.value), raised.value.permanent) == error
 
 
 def test_a_server_that_does_not_answer_is_given_up(
     google: GoogleServer, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
 ) -> None:
     monkeypatch.setattr(http, "ATTEMPT_SECONDS", 0.1)
-    google.answer_again.clear()
-
-    assert error_of(backend()) == (UNREACHABLE, False)
+    google.plan("/", *[Answer(200, {}, hang=True)] * 3)
+    assert failure(backend()) == (UNREACHABLE, False)
     assert pauses == [0.2, 0.6]
+    monkeypatch.setenv("GOOGLE_KMS_ENDPOINT", f"http://127.0.0.1:{free_port()}")
+    assert failure(backend()) == (UNREACHABLE, False)
 
 
 def test_nothing_secret_is_in_an_error_or_a_log(google: GoogleServer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    google.first_answers = [refusal(403, "PERMISSION_DENIED", FOREIGN_TEXT)]
+    google.plan("/", refusal(403, "PERMISSION_DENIED", FOREIGN_TEXT))
     signer = backend()
 
     with pytest.raises(SignerError) as raised:
@@ -473,7 +310,7 @@ def test_nothing_secret_is_in_an_error_or_a_log(google: GoogleServer, caplog: py
 def test_without_the_sdk_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
 
-    assert error_of(backend()) == (
+    assert failure(backend()) == (
         "google-cloud-kms is not installed. Run .venv/bin/pip install -e '.[google]' in the project's folder.",
         True,
     )

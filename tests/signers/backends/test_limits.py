@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from signers.backends.aws_kms import AwsKms
-from signers.backends.base import SignerError
 from signers.backends.google_kms import GoogleKms
 from signers.backends.turnkey import Turnkey
 from signers.backends.vault import VaultKv
 from tests.signers.backends.hostile_server import ENDLESS, HostileServer
 from tests.signers.backends.test_google_kms import config as google_config
 from tests.signers.backends.test_turnkey import turnkey
+from tests.signers.backends.vault_server import failure
 
 
 @pytest.fixture(autouse=True)
@@ -43,55 +43,34 @@ def turnkey_at(url: str, monkeypatch: pytest.MonkeyPatch) -> Turnkey:
     return turnkey()
 
 
+UNREACHABLE = "{} cannot be reached or does not respond in time."
+INVALID = "{} returned an invalid response."
 BACKENDS = pytest.mark.parametrize(
-    ("make", "too_long", "too_slow"),
+    ("make", "name", "too_long"),
     [
-        (
-            aws_kms,
-            "AWS KMS cannot be reached or does not respond in time.",
-            "AWS KMS cannot be reached or does not respond in time.",
-        ),
-        (
-            google_kms,
-            "Google Cloud KMS cannot be reached or does not respond in time.",
-            "Google Cloud KMS cannot be reached or does not respond in time.",
-        ),
-        (
-            vault,
-            "Vault returned an invalid response.",
-            "Vault cannot be reached or does not respond in time.",
-        ),
-        (
-            turnkey_at,
-            "Turnkey returned an invalid response.",
-            "Turnkey cannot be reached or does not respond in time.",
-        ),
+        (aws_kms, "AWS KMS", UNREACHABLE),
+        (google_kms, "Google Cloud KMS", UNREACHABLE),
+        (vault, "Vault", INVALID),
+        (turnkey_at, "Turnkey", INVALID),
     ],
-    ids=["AWS", "Google", "Vault", "Turnkey"],
 )
-
-
-def failure(backend: Any) -> tuple[str, bool]:
-    with pytest.raises(SignerError) as caught:
-        backend.sign_digest(bytes(32))
-    return str(caught.value), caught.value.permanent
 
 
 @BACKENDS
 def test_an_endless_answer_is_cut_off(
-    make: Callable[..., Any], too_long: str, too_slow: str, monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Any], name: str, too_long: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with HostileServer(slow=False) as server:
-        assert failure(make(server.url, monkeypatch)) == (too_long, False)
+        assert failure(make(server.url, monkeypatch)) == (too_long.format(name), False)
     # What the sockets of both sides hold comes on top of what is read.
     assert server.sent < ENDLESS / 2
 
 
 @BACKENDS
 def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
-    make: Callable[..., Any], too_long: str, too_slow: str, monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Any], name: str, too_long: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit in ("CALL_SECONDS", "ATTEMPT_SECONDS"):
         monkeypatch.setattr(f"signers.backends.http.{limit}", 0.2)
     with HostileServer(slow=True) as server:
-        assert failure(make(server.url, monkeypatch)) == (too_slow, False)
+        assert failure(make(server.url, monkeypatch)) == (UNREACHABLE.format(name), False)

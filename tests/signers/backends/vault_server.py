@@ -14,7 +14,11 @@ from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from eth_keys import datatypes
+
+from signers.backends.base import Secp256k1Backend, Signature, SignerError
 
 # How long a request hangs: far longer than a client waits in the tests, so that one that waits gets the answer.
 LONG = 10.0
@@ -70,6 +74,9 @@ class StandIn(ThreadingHTTPServer):
     def plan(self, path: str, *answers: Answer) -> None:
         """Answer the next requests whose path contains this text with these, in turn."""
         self._planned += [(path, answer) for answer in answers]
+
+    def unplan(self) -> None:
+        self._planned.clear()
 
     def handle_asked(self, asked: Asked) -> Answer:
         with self._lock:
@@ -129,6 +136,20 @@ def everything_logged() -> Iterator[list[str]]:
     finally:
         logging.root.setLevel(level)
         logging.root.removeHandler(handler)
+
+
+def failure(backend: Any) -> tuple[str, bool]:
+    """Return the error of a signature that fails, and whether it is permanent."""
+    sign = backend.sign_digest if isinstance(backend, Secp256k1Backend) else backend.sign
+    with pytest.raises(SignerError) as caught:
+        sign(bytes(range(32)))
+    return str(caught.value), caught.value.permanent
+
+
+def recovered_address(signature: Signature, digest: bytes) -> str:
+    vrs = datatypes.Signature(vrs=(signature.recovery_id, signature.r, signature.s))
+    address: str = vrs.recover_public_key_from_msg_hash(digest).to_checksum_address()
+    return address
 
 
 def all_that_shows(error: BaseException) -> str:

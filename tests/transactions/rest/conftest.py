@@ -7,12 +7,15 @@ from django.contrib.auth.models import User
 
 from tests.api import Api
 from tests.transactions.factories import FAMILY
+from tokens import authentication
 from tokens.writes import issue
 
 
 @pytest.fixture(autouse=True)
-def extension(settings: Any) -> None:
+def extension(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.EXTENSIONS = ["transactions"]
+    # A token is verified once, however slow the machine is.
+    monkeypatch.setattr(authentication, "CACHE_SECONDS", 600)
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def test_a_pending_transaction_is_canceled_at_once(sender: Api, lane: Lane) -> N
 
 
 def test_a_transaction_in_flight_is_canceled_by_its_lane(sender: Api, lane: Lane) -> None:
-    row, before = in_flight(lane), queue.storage.queue_size()
+    row, before = in_flight(lane, requested_action="expire", action_reason="It expired."), queue.storage.queue_size()
     answer = sender("DELETE", f"{path_of(row)}/")
     row.refresh_from_db()
     reason = "It is being replaced by a no-op: Its cancellation was requested."
@@ -87,22 +87,8 @@ def test_a_transaction_in_flight_is_canceled_by_its_lane(sender: Api, lane: Lane
     assert queue.storage.queue_size() == before + 1
     # Requested again, it changes nothing.
     assert sender("DELETE", path_of(row)).body == answer.body
-
-
-def test_a_cancellation_takes_over_an_expiry(sender: Api, lane: Lane) -> None:
-    row = in_flight(lane, requested_action="expire", action_reason="It expired.")
-    assert sender("DELETE", path_of(row)).body["data"]["is_canceled"] is True
-    assert requested(row) == ("submitted", "cancel", 2)
-
-
-@pytest.mark.parametrize("change", [{"holds": HELD, "held_since": AT}, {"database_identity": "another server"}])
-def test_a_pending_transaction_of_a_held_relayer_is_canceled_later(sender: Api, lane: Lane, change: Any) -> None:
-    Lane.objects.update(**change)
-    row = lanes.transaction(lane)
-    answer = sender("DELETE", path_of(row))
-    reason = "It will be closed without being sent: Its cancellation was requested."
-    assert (answer.body["data"]["status"], answer.body["data"]["status_reason"]) == ("pending", reason)
-    assert requested(row) == ("pending", "cancel", 2)
+    for answer in (sender("PUT", path_of(row), TRANSFER), sender.post(f"{path_of(row)}/speed-up", {})):
+        assert (answer.status, answer.body) == (409, bodies.failure("Its cancellation was requested already."))
 
 
 def test_a_pending_transaction_is_replaced_at_once(sender: Api, lane: Lane) -> None:
@@ -116,27 +102,24 @@ def test_a_pending_transaction_is_replaced_at_once(sender: Api, lane: Lane) -> N
     assert (row.payload_version, row.requested_action, row.tries) == (2, "", 0)
 
 
-def test_a_transaction_in_flight_is_replaced_by_its_lane(sender: Api, lane: Lane) -> None:
+@pytest.mark.parametrize(
+    ("method", "ending", "body", "action", "reason", "shown"),
+    [
+        ("PUT", "", {**TRANSFER, "value": 5}, "replace", "Its replacement is being signed.", {"value": "5"}),
+        ("POST", "/speed-up/", None, "speed_up", "It is being signed at a higher price.", {"speed": "fastest"}),
+    ],
+)
+def test_a_transaction_in_flight_is_replaced_by_its_lane(
+    sender: Api, lane: Lane, method: str, ending: str, body: Any, action: str, reason: str, shown: dict[str, str]
+) -> None:
     row = in_flight(lane)
-    answer = sender("PUT", path_of(row), {**TRANSFER, "value": 5})
+    answer = sender(method, f"{path_of(row)}{ending}", body)
     row.refresh_from_db()
-    reason = "Its replacement is being signed."
-    expected = {**IN_FLIGHT, "status_reason": reason, "value": "5", **of_row(row)}
+    expected = {**IN_FLIGHT, "status_reason": reason, **shown, **of_row(row)}
     assert (answer.status, answer.body) == (200, bodies.success(expected))
-    assert (row.payload_version, row.requested_action) == (2, "replace")
+    assert (row.payload_version, row.requested_action) == (1 + (action == "replace"), action)
     # Sent again, it is not replaced again.
-    assert sender("PUT", path_of(row), {**TRANSFER, "value": 5}).body == answer.body
-
-
-def test_a_transaction_in_flight_is_sped_up_by_its_lane(sender: Api, lane: Lane) -> None:
-    row = in_flight(lane)
-    answer = sender.post(f"{path_of(row)}/speed-up/")
-    row.refresh_from_db()
-    reason = "It is being signed at a higher price."
-    expected = {**IN_FLIGHT, "status_reason": reason, "speed": "fastest", **of_row(row)}
-    assert (answer.status, answer.body) == (200, bodies.success(expected))
-    assert (row.payload_version, row.requested_action) == (1, "speed_up")
-    assert sender.post(f"{path_of(row)}/speed-up", {}).body == answer.body
+    assert sender(method, f"{path_of(row)}{ending}", body).body == answer.body
 
 
 @pytest.mark.parametrize(
@@ -144,9 +127,7 @@ def test_a_transaction_in_flight_is_sped_up_by_its_lane(sender: Api, lane: Lane)
     [
         ({"speed": "safeLow"}, {}, ("speed", "average", "", "", "")),
         ({"speed": "fastest"}, {}, ("speed", "fastest", "", "", "")),
-        ({"speed": "safeLow"}, {"speed": "fast"}, ("speed", "fast", "", "", "")),
         ({}, {"max_fee_per_gas": 9, "max_priority_fee_per_gas": "8"}, ("eip1559", "", "", "9", "8")),
-        ({"pricing": "legacy", "speed": "", "gas_price_text": "800"}, {}, ("legacy", "", "900", "", "")),
         ({"pricing": "legacy", "speed": "", "gas_price_text": "0"}, {}, ("legacy", "", "1", "", "")),
         ({"pricing": "eip1559", "speed": "", **FEES}, {}, ("eip1559", "", "", "900", "90")),
         ({"pricing": "eip1559", "speed": "", **FEES}, {"speed": "fast"}, ("speed", "fast", "", "", "")),
@@ -162,28 +143,27 @@ def test_a_pending_transaction_gets_another_price(
     assert (found, row.requested_action, row.version) == (columns, "", 2)
 
 
-def test_explicit_prices_in_flight_rise_by_an_eighth(sender: Api, lane: Lane) -> None:
-    row = in_flight(lane, {"max_fee_text": "801", "max_priority_fee_text": "80"}, pricing="eip1559", speed="", **FEES)
-    assert sender.post(f"{path_of(row)}/speed-up", {}).status == 200
-    row.refresh_from_db()
-    assert (row.max_fee_text, row.max_priority_fee_text, row.requested_action) == ("902", "90", "speed_up")
-
-
 @pytest.mark.parametrize(
     ("network", "policies", "prices", "columns"),
     [
+        ("sepolia", {}, {"max_fee_text": "801", "max_priority_fee_text": "80"}, ("eip1559", "", "902", "90")),
         ("metis", {}, FEES, ("legacy", "900", "", "")),
         ("metis", {}, LEGACY, ("legacy", "900", "", "")),
         ("sepolia", {}, LEGACY, ("legacy", "900", "", "")),
         ("sepolia", {"eip1559_pricing": False}, FEES, ("eip1559", "", "900", "90")),
     ],
 )
-def test_one_step_up_is_possible_with_what_is_in_flight(
+def test_explicit_prices_in_flight_rise_by_an_eighth(
     sender: Api, lane: Lane, network: str, policies: Any, prices: Any, columns: tuple[str, ...]
 ) -> None:
-    """The network, its description or the policies have changed since its prices were accepted."""
-    Relayer.objects.update(network=network, policies=policies)
+    """Even if the network, its description or the policies have changed since; not above the cap."""
+    Relayer.objects.update(network=network, policies=policies | {"gas_price_cap": 899})
     row = in_flight(lane, prices, pricing="eip1559", speed="", **FEES)
+    refused(
+        sender.post(f"{path_of(row)}/speed-up", {}),
+        "gas_price: must not be above the relayer's policy gas_price_cap, 899 wei",
+    )
+    Relayer.objects.update(policies=policies)
     answer = sender.post(f"{path_of(row)}/speed-up", {})
     assert answer.status == 200, answer.body
     row.refresh_from_db()
@@ -191,51 +171,37 @@ def test_one_step_up_is_possible_with_what_is_in_flight(
     assert row.requested_action == "speed_up"
 
 
-def test_one_step_up_is_not_above_the_cap(sender: Api, lane: Lane) -> None:
-    Relayer.objects.update(policies={"gas_price_cap": 899})
-    row = in_flight(lane, FEES, pricing="eip1559", speed="", **FEES)
-    cap = "gas_price: must not be above the relayer's policy gas_price_cap, 899 wei"
-    refused(sender.post(f"{path_of(row)}/speed-up", {}), cap)
-
-
-@pytest.mark.parametrize("is_replaced", [True, False])
 @pytest.mark.parametrize(
-    ("prices", "sent", "faults"),
+    ("prices", "lower", "faults", "enough"),
     [
-        (FEES, {"max_fee_per_gas": 900, "max_priority_fee_per_gas": 90}, []),
-        (FEES, {"max_fee_per_gas": 899, "max_priority_fee_per_gas": 90},
-         ["max_fee_per_gas: must be at least 900 wei"]),
-        (FEES, {"max_fee_per_gas": 900, "max_priority_fee_per_gas": 89},
-         ["max_priority_fee_per_gas: must be at least 90 wei"]),
-        ({"max_fee_text": "801", "max_priority_fee_text": "0"},
-         {"max_fee_per_gas": 901, "max_priority_fee_per_gas": 0},
-         ["max_fee_per_gas: must be at least 902 wei", "max_priority_fee_per_gas: must be at least 1 wei"]),
-        (LEGACY, {"gas_price": 900}, []),
-        (LEGACY, {"gas_price": 899}, ["gas_price: must be at least 900 wei"]),
+        (FEES, (899, 89), ["max_fee_per_gas: must be at least 900 wei",
+                           "max_priority_fee_per_gas: must be at least 90 wei"], (900, 90)),
+        ({"max_fee_text": "801", "max_priority_fee_text": "0"}, (901, 0),
+         ["max_fee_per_gas: must be at least 902 wei", "max_priority_fee_per_gas: must be at least 1 wei"], (902, 1)),
+        # The highest of all attempts counts.
+        ({"max_fee_text": "1600", "max_priority_fee_text": "10"}, (1799, 90),
+         ["max_fee_per_gas: must be at least 1800 wei"], (1800, 90)),
+        (LEGACY, (899,), ["gas_price: must be at least 900 wei"], (900,)),
     ],
 )  # fmt: skip
 def test_explicit_prices_must_outbid_what_is_in_flight(
-    sender: Api, lane: Lane, is_replaced: bool, prices: Any, sent: Any, faults: list[str]
+    sender: Api, lane: Lane, prices: Any, lower: tuple[int, ...], faults: list[str], enough: tuple[int, ...]
 ) -> None:
     row = in_flight(lane, prices)
-    if is_replaced:
-        answer = sender("PUT", path_of(row), {**TRANSFER, **sent})
-    else:
-        answer = sender.post(f"{path_of(row)}/speed-up", sent)
-    if faults:
+    if lower[0] == 1799:
+        lanes.attempt(row, **FEES)
+    names = MAX_FEES if len(enough) == 2 else ("gas_price",)
+    too_low, high = (dict(zip(names, amounts, strict=True)) for amounts in (lower, enough))
+    for answer in (
+        sender("PUT", path_of(row), {**TRANSFER, **too_low}),
+        sender.post(f"{path_of(row)}/speed-up", too_low),
+    ):
         refused(answer, *(f"{fault}, to replace the transaction in flight" for fault in faults))
-        assert requested(row) == ("submitted", "", 1)
-    else:
-        assert answer.status == 200
-        assert requested(row) == ("submitted", "replace" if is_replaced else "speed_up", 2)
-
-
-def test_the_highest_of_all_attempts_must_be_outbid(sender: Api, lane: Lane) -> None:
-    row = in_flight(lane, {"max_fee_text": "1600", "max_priority_fee_text": "10"})
-    lanes.attempt(row, **FEES)
-    fees = {"max_fee_per_gas": 1799, "max_priority_fee_per_gas": 90}
-    least = "max_fee_per_gas: must be at least 1800 wei, to replace the transaction in flight"
-    refused(sender.post(f"{path_of(row)}/speed-up", fees), least)
+    assert requested(row) == ("submitted", "", 1)
+    assert sender.post(f"{path_of(row)}/speed-up", high).status == 200
+    assert requested(row) == ("submitted", "speed_up", 2)
+    assert sender("PUT", path_of(row), {**TRANSFER, **high}).status == 200
+    assert requested(row) == ("submitted", "replace", 3)
 
 
 @pytest.mark.parametrize(
@@ -273,9 +239,7 @@ def test_replacements_and_prices_obey_the_policies(sender: Api, lane: Lane) -> N
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
-        ({"speed": "faster"}, "speed: must be one of: safeLow, average, fast, fastest"),
         ({"speed": "fast", "gas_price": 1}, "only one of gas_price, the two maximum fees and speed can be sent"),
-        ({"max_fee_per_gas": 1}, "max_priority_fee_per_gas: required with max_fee_per_gas"),
         ({"value": 1}, "value: unknown field"),
     ],
 )
@@ -287,15 +251,12 @@ def test_a_price_of_the_wrong_shape_is_refused(sender: Api, lane: Lane, body: An
     ("change", "reason"),
     [
         ({"status": Status.MINED, "block_number": 12}, "It is mined, in block 12."),
-        (lanes.final("confirmed"), "Its status confirmed is final."),
         (lanes.final("canceled"), "Its status canceled is final."),
     ],
 )
 def test_what_is_mined_or_final_is_not_changed(sender: Api, lane: Lane, change: Any, reason: str) -> None:
     row = in_flight(lane)
-    for name, value in {**change, "mined_attempt": Attempt.objects.get()}.items():
-        setattr(row, name, value)
-    row.save()
+    Transaction.objects.update(**change, mined_attempt=Attempt.objects.get())
     answers = [
         sender("DELETE", path_of(row)),
         sender("PUT", path_of(row), TRANSFER),
@@ -306,11 +267,21 @@ def test_what_is_mined_or_final_is_not_changed(sender: Api, lane: Lane, change: 
     assert requested(row) == (change["status"], "", 1)
 
 
-def test_what_is_being_canceled_is_neither_replaced_nor_sped_up(sender: Api, lane: Lane) -> None:
-    row = in_flight(lane, requested_action="cancel")
-    expected = (409, bodies.failure("Its cancellation was requested already."))
-    for answer in (sender("PUT", path_of(row), TRANSFER), sender.post(f"{path_of(row)}/speed-up", {})):
-        assert (answer.status, answer.body) == expected
+@pytest.mark.parametrize("change", [{"holds": HELD, "held_since": AT}, {"database_identity": "another server"}])
+def test_a_relayer_that_is_held_or_about_to_be_replaces_nothing_and_cancels_later(
+    sender: Api, lane: Lane, change: Any
+) -> None:
+    """After a failover, before the lane is held for it."""
+    Lane.objects.update(**change)
+    message = "The relayer is held: a transaction can be replaced when it is released."
+    for row in (in_flight(lane), lanes.transaction(lane)):
+        answer = sender("PUT", path_of(row), TRANSFER)
+        assert (answer.status, answer.body) == (409, bodies.failure(message))
+        assert sender.post(f"{path_of(row)}/speed-up", {}).status == 200
+    answer = sender("DELETE", path_of(row))
+    reason = "It will be closed without being sent: Its cancellation was requested."
+    assert (answer.body["data"]["status"], answer.body["data"]["status_reason"]) == ("pending", reason)
+    assert requested(row) == ("pending", "cancel", 3)
 
 
 def test_a_paused_relayer_only_cancels(sender: Api, lane: Lane) -> None:
@@ -321,17 +292,6 @@ def test_a_paused_relayer_only_cancels(sender: Api, lane: Lane) -> None:
     for answer in (sender("PUT", path_of(row), TRANSFER), sender.post(f"{path_of(row)}/speed-up", {})):
         assert (answer.status, answer.body) == (403, bodies.failure("Relayer paused"))
     assert sender("DELETE", path_of(row)).status == 200
-
-
-@pytest.mark.parametrize("change", [{"holds": HELD, "held_since": AT}, {"database_identity": "another server"}])
-def test_a_relayer_that_is_held_or_about_to_be_replaces_nothing(sender: Api, lane: Lane, change: Any) -> None:
-    """After a failover, before the lane is held for it."""
-    Lane.objects.update(**change)
-    message = "The relayer is held: a transaction can be replaced when it is released."
-    for row in (lanes.transaction(lane), in_flight(lane)):
-        answer = sender("PUT", path_of(row), TRANSFER)
-        assert (answer.status, answer.body) == (409, bodies.failure(message))
-        assert sender.post(f"{path_of(row)}/speed-up", {}).status == 200
 
 
 def test_a_replacement_that_is_not_signed_yet_gets_another_price(sender: Api, lane: Lane) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
 
@@ -59,56 +57,31 @@ def refused(answer: Answer, name: str) -> None:
     assert (answer.status, answer.body) == (400, expected)
 
 
-@pytest.mark.parametrize("holder", ["relayer", "token"])
-@pytest.mark.parametrize(("price", "name"), TOO_HIGH)
-def test_a_price_above_automatic_ones_is_refused(
-    sender: Api, relayer: Relayer, holder: str, price: dict[str, int], name: str
+@pytest.mark.parametrize(("holder", "index"), [("relayer", 0), ("token", 1), ("relayer", 2)])
+def test_a_price_above_automatic_ones_is_refused_in_every_request(
+    sender: Api, relayer: Relayer, lane: Lane, holder: str, index: int
 ) -> None:
+    price, name = TOO_HIGH[index]
+    row = lanes.transaction(lane)
     limit(holder, relayer)
-    refused(sender.post(PATH, {**TRANSFER, **price}), name)
-    assert not Transaction.objects.exists()
-
-
-@pytest.mark.parametrize("price", [FEES, {"gas_price": MAXIMUM // 10}, {"speed": "fastest"}])
-def test_the_price_of_automatic_ones_is_accepted(sender: Api, relayer: Relayer, price: dict[str, Any]) -> None:
-    limit("relayer", relayer)
-    assert sender.post(PATH, {**TRANSFER, **price}).status == 200
-
-
-@pytest.mark.parametrize(("price", "name"), TOO_HIGH)
-def test_without_rules_any_price_is_accepted(sender: Api, relayer: Relayer, price: dict[str, int], name: str) -> None:
-    limit_relayer(relayer)
-    assert sender.post(PATH, {**TRANSFER, **price}).status == 200
-
-
-def test_a_higher_cap_of_the_relayer_allows_no_higher_price(sender: Api, relayer: Relayer) -> None:
-    """A token that manages some relayers can change it."""
-    limit("relayer", relayer)
+    # A token that manages some relayers can raise the cap.
     relayer.policies = {"gas_price_cap": 2**128 - 1}
     relayer.save()
-    refused(sender.post(PATH, {**TRANSFER, "gas_price": MAXIMUM // 2}), "gas_price")
-
-
-@pytest.mark.parametrize("holder", ["relayer", "token"])
-@pytest.mark.parametrize(("price", "name"), TOO_HIGH)
-def test_a_replacement_above_automatic_prices_is_refused(
-    sender: Api, relayer: Relayer, lane: Lane, holder: str, price: dict[str, int], name: str
-) -> None:
-    row = lanes.transaction(lane)
-    limit(holder, relayer)
-    refused(sender("PUT", f"{PATH}/{row.identifier}", {**TRANSFER, "value": 2, **price}), name)
-    assert Transaction.objects.get().payload_version == 1
-
-
-@pytest.mark.parametrize("holder", ["relayer", "token"])
-@pytest.mark.parametrize(("price", "name"), TOO_HIGH)
-def test_a_speed_up_above_automatic_prices_is_refused(
-    sender: Api, relayer: Relayer, lane: Lane, holder: str, price: dict[str, int], name: str
-) -> None:
-    row = lanes.transaction(lane)
-    limit(holder, relayer)
-    refused(sender.post(f"{PATH}/{row.identifier}/speed-up", price), name)
-    assert Transaction.objects.get().pricing == "speed"
+    path = f"{PATH}/{row.identifier}"
+    refused(sender.post(PATH, {**TRANSFER, **price}), name)
+    refused(sender("PUT", path, {**TRANSFER, "value": 2, **price}), name)
+    refused(sender.post(f"{path}/speed-up", price), name)
+    dry_run = sender.post(f"{PATH}?dry_run=true", {**TRANSFER, **price}).body["data"]
+    text = fault(name, HIGHEST[name]).partition(": ")[2]
+    assert {"source": "policies", "rule": name, "allowed": False, "text": text} in dry_run["checks"]
+    found = Transaction.objects.get()
+    assert (dry_run["allowed"], found.payload_version, found.pricing) == (False, 1, "speed")
+    for highest in (FEES, {"gas_price": MAXIMUM // 10}, {"speed": "fastest"}):
+        assert sender.post(PATH, {**TRANSFER, **highest}).status == 200
+    limit_relayer(relayer)
+    AccessToken.objects.update(spending=None)
+    verified_tokens.clear()
+    assert sender.post(PATH, {**TRANSFER, **price}).status == 200
 
 
 def test_a_token_without_rules_does_not_raise_the_price_of_one_with_rules(user: User, relayer: Relayer) -> None:
@@ -128,14 +101,3 @@ def test_steps_up_end_below_automatic_prices(sender: Api, relayer: Relayer, lane
     # A gas price of this amount would be too high.
     Transaction.objects.update(max_fee_text=str(MAXIMUM // 2))
     assert sender.post(f"{PATH}/{row.identifier}/speed-up").status == 200
-
-
-@pytest.mark.parametrize(("price", "name"), TOO_HIGH)
-def test_a_dry_run_says_that_a_price_is_refused(
-    sender: Api, relayer: Relayer, price: dict[str, int], name: str
-) -> None:
-    limit("relayer", relayer)
-    answer = sender.post(f"{PATH}?dry_run=true", {**TRANSFER, **price}).body["data"]
-    _, text = fault(name, HIGHEST[name]).split(": ", 1)
-    assert answer["allowed"] is False
-    assert {"source": "policies", "rule": name, "allowed": False, "text": text} in answer["checks"]

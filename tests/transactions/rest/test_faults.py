@@ -22,6 +22,10 @@ TIME = "valid_until: a time with its offset as in RFC 3339 is required"
 HEX = "data: an even number of hexadecimal digits is required, with or without 0x"
 ONE_PRICE = "only one of gas_price, the two maximum fees and speed can be sent"
 CREATION = {"value": 0, "data": "0x00"}
+GAS_LIMITS = "the minimum of this transaction on sepolia"
+RECEIVERS = "to: The relayer's policy whitelist_receivers does not allow"
+CAP = "gas_price: must not be above the relayer's policy gas_price_cap, 10 wei"
+ABOVE = {"max_fee_per_gas": 11, "max_priority_fee_per_gas": 1}
 
 
 def refused(sender: Api, body: Any, *faults: str) -> None:
@@ -36,36 +40,33 @@ def refused(sender: Api, body: Any, *faults: str) -> None:
         ({"nonce": 1, "not_before": 2}, ["nonce: this field is read-only", "not_before: unknown field"]),
         ({"value": None}, ["value: null is not allowed here"]),
         *(({"value": value}, [f"value: {WEI}"]) for value in (
-            -1, 1.0, 2**256, True, "", "1.0", "1e18", "-1", " 1", "0x", "1_000", "0x1g", str(2**256), "٣", [1],
+            -1, 1.0, 2**256, True, "", "1.0", "1e18", " 1", "0x", "1_000", str(2**256), "٣", [1],
         )),
         ({"value": 1e21, "gas_price": 1e18}, [f"value: {EXPONENT}", f"gas_price: {EXPONENT}"]),
-        *(({"gas_limit": value}, [f"gas_limit: {GAS}"]) for value in (-1, 2**63, "a", 21000.5)),
+        *(({"gas_limit": value}, [f"gas_limit: {GAS}"]) for value in (-1, 2**63)),
         ({"gas_price": "x", "speed": "slow"}, [
             f"gas_price: {WEI}", "speed: must be one of: safeLow, average, fast, fastest",
         ]),
         ({"to": "vitalik.eth"}, ["to: must be an EVM address: 0x and 40 hexadecimal digits"]),
         ({"to": RECEIVER.replace("C5", "c5")}, ["to: invalid checksum: a character of this address is mistyped"]),
         ({"to": ""}, ["to: an empty string is not allowed here"]),
-        *(({"data": data}, [HEX]) for data in ("0x0", "0xzz", "0x 00", 5, "00\n")),
+        *(({"data": data}, [HEX]) for data in ("0x0", "0xzz", 5, "00\n")),
         ({"data": "00" * 131_073}, ["data: at most 131072 bytes are allowed"]),
         *(({"valid_until": value}, [TIME]) for value in (
             "2099-01-01", "2099-01-01T00:00:00", "2099-13-01T00:00:00Z", 4070908800, "0001-01-01T00:00:00+14:00",
             "2099-01-01T00:00:60Z", "2099-01-01T00:00:00+00:60",
         )),
         ({"valid_until": "2020-01-01T00:00:00Z"}, ["valid_until: must be in the future"]),
-        ({"max_fee_per_gas": 1}, ["max_priority_fee_per_gas: required with max_fee_per_gas"]),
         ({"max_priority_fee_per_gas": 1}, ["max_fee_per_gas: required with max_priority_fee_per_gas"]),
         ({"max_fee_per_gas": 1, "max_priority_fee_per_gas": 2}, [
             "max_priority_fee_per_gas: must not be above max_fee_per_gas",
         ]),
-        ({"gas_price": 1, "speed": "fast"}, [ONE_PRICE]),
         ({"gas_price": 1, "max_fee_per_gas": 2, "max_priority_fee_per_gas": 1}, [ONE_PRICE]),
         ({"speed": "fast", "max_fee_per_gas": 2}, [
             "max_priority_fee_per_gas: required with max_fee_per_gas", ONE_PRICE,
         ]),
         ({"to": None}, ["data: required to create a contract: send it, or the receiver as `to`"]),
         ({"gas_limit": 20_999}, ["gas_limit: must be at least 21000, the minimum of this transaction on sepolia"]),
-        ({"gas_limit": 0}, ["gas_limit: must be at least 21000, the minimum of this transaction on sepolia"]),
         ({"gas_limit": 2**24 + 1}, [
             "gas_limit: its gas limit is 16777217, above the maximum of 16777216 on sepolia",
         ]),
@@ -77,90 +78,41 @@ def test_a_transfer_with_a_fault_is_refused(sender: Api, change: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    ("body", "faults"),
+    ("policies", "change", "faults", "allowed"),
     [
-        ([], ["an object is required"]),
-        ({}, ["value: this field is required"]),
-        ({**TRANSFER, "data": "ff00", "gas_limit": 21_019}, [
-            "gas_limit: must be at least 21050, the minimum of this transaction on sepolia",
-        ]),
-        ({**CREATION, "gas_limit": 53_005}, [
-            "gas_limit: must be at least 53006, the minimum of this transaction on sepolia",
-        ]),
-        ({**CREATION, "data": "00" * 49_153, "gas_limit": 2**24 + 1}, [
-            "gas_limit: its gas limit is 16777217, above the maximum of 16777216 on sepolia",
-            "data: its creation code size is 49153, above the maximum of 49152 on sepolia",
-        ]),
-    ],
-)  # fmt: skip
-def test_a_body_with_a_fault_is_refused(sender: Api, body: Any, faults: list[str]) -> None:
-    factories.relayer()
-    refused(sender, body, *faults)
-
-
-@pytest.mark.parametrize(
-    ("policies", "change", "faults"),
-    [
-        ({"whitelist_receivers": []}, {}, [
-            "to: The relayer's policy whitelist_receivers does not allow this receiver.",
-        ]),
-        ({"whitelist_receivers": [OTHER]}, {}, [
-            "to: The relayer's policy whitelist_receivers does not allow this receiver.",
-        ]),
-        ({"whitelist_receivers": [RECEIVER]}, {"to": None, "data": "00"}, [
-            "to: The relayer's policy whitelist_receivers does not allow creating contracts.",
-        ]),
-        ({"gas_price_cap": 10}, {"gas_price": 11}, [
-            "gas_price: must not be above the relayer's policy gas_price_cap, 10 wei",
-        ]),
-        ({"gas_price_cap": 10}, {"max_fee_per_gas": 11, "max_priority_fee_per_gas": 1}, [
-            "max_fee_per_gas: must not be above the relayer's policy gas_price_cap, 10 wei",
-        ]),
-        ({"eip1559_pricing": False}, {"max_fee_per_gas": 2, "max_priority_fee_per_gas": 1}, [
+        ({"whitelist_receivers": []}, {}, [f"{RECEIVERS} this receiver."], None),
+        ({"whitelist_receivers": [OTHER]}, {}, [f"{RECEIVERS} this receiver."], {"to": OTHER.lower()}),
+        ({"whitelist_receivers": [RECEIVER]}, {"to": None, "data": "00"}, [f"{RECEIVERS} creating contracts."], {}),
+        ({"gas_price_cap": 10}, {"gas_price": 11}, [CAP], {"gas_price": 10}),
+        ({"gas_price_cap": 10}, ABOVE, [CAP.replace("gas_price:", "max_fee_per_gas:")],
+         {"max_fee_per_gas": 10, "max_priority_fee_per_gas": 10}),
+        ({"eip1559_pricing": False}, ABOVE, [
             "max_fee_per_gas: the relayer's policy eip1559_pricing is false: send gas_price or speed",
-        ]),
+        ], {"gas_price": 10}),
         ({"gas_limit_estimation": False}, {}, [
             "gas_limit: required: the relayer's policy gas_limit_estimation is false",
-        ]),
+        ], {"gas_limit": 21_000}),
         ({"private_transactions": True, "gas_price_cap": 10}, {"gas_price": 11}, [
-            "gas_price: must not be above the relayer's policy gas_price_cap, 10 wei",
-            "the relayer's policy private_transactions is true, and this network has no private nodes",
-        ]),
+            CAP, "the relayer's policy private_transactions is true, and this network has no private nodes",
+        ], None),
     ],
 )  # fmt: skip
 def test_the_policies_are_obeyed(
-    sender: Api, policies: dict[str, Any], change: dict[str, Any], faults: list[str]
+    sender: Api, policies: dict[str, Any], change: dict[str, Any], faults: list[str], allowed: dict[str, Any] | None
 ) -> None:
     factories.relayer(policies=policies)
     refused(sender, TRANSFER | change, *faults)
+    if allowed is not None:
+        assert sender.post(PATH, TRANSFER | allowed).status == 200
 
 
-@pytest.mark.parametrize(
-    ("policies", "change"),
-    [
-        ({"whitelist_receivers": [RECEIVER.lower()]}, {}),
-        ({"gas_price_cap": 10}, {"gas_price": 10}),
-        ({"gas_price_cap": 10, "eip1559_pricing": False}, {"gas_price": 10}),
-        ({"gas_price_cap": 10}, {"max_fee_per_gas": 10, "max_priority_fee_per_gas": 10}),
-        ({"gas_limit_estimation": False}, {"gas_limit": 21_000}),
-        ({"private_transactions": False}, {"speed": "fastest"}),
-    ],
-)
-def test_what_the_policies_allow_is_accepted(sender: Api, policies: dict[str, Any], change: dict[str, Any]) -> None:
-    factories.relayer(policies=policies)
-    assert sender.post(PATH, TRANSFER | change).status == 200
-
-
-def test_a_network_without_a_base_fee_has_no_maximum_fees(sender: Api) -> None:
-    factories.relayer(network="metis")
+def test_rules_of_ethereum_do_not_hold_everywhere(sender: Api) -> None:
+    relayer = factories.relayer(network="metis")
     fees = {"max_fee_per_gas": 2, "max_priority_fee_per_gas": 1}
     refused(sender, TRANSFER | fees, "max_fee_per_gas: metis has no maximum fees: send gas_price or speed")
-    assert sender.post(PATH, {**TRANSFER, "gas_price": 1}).status == 200
-
-
-def test_gas_that_is_not_measured_as_on_ethereum_has_no_minimum(sender: Api) -> None:
-    name = next(name for name, network in networks().items() if network.kind == "zksync")
-    factories.relayer(network=name)
+    relayer.network = next(name for name, network in networks().items() if network.kind == "zksync")
+    relayer.save()
+    # Its gas is not measured as on Ethereum, and has no minimum.
     assert sender.post(PATH, {**TRANSFER, "gas_limit": 1}).status == 200
 
 
@@ -176,10 +128,28 @@ def test_a_signer_that_cannot_sign_for_ethereum_is_refused(sender: Api) -> None:
     assert not Transaction.objects.exists()
 
 
-@pytest.mark.parametrize("key", ["", "a,b", "a b", "x" * 256])
+@pytest.mark.parametrize("key", ["a,b", "x" * 256])
 def test_an_unusable_idempotency_key_is_refused(sender: Api, key: str) -> None:
     factories.relayer()
     answer = sender.post(PATH, TRANSFER, headers={"Idempotency-Key": key})
     fault = "Idempotency-Key: one key of 1 to 255 visible ASCII characters without commas is required"
     assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
     assert not Transaction.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "faults"),
+    [
+        ([], ["an object is required"]),
+        ({}, ["value: this field is required"]),
+        ({**TRANSFER, "data": "ff00", "gas_limit": 21_019}, [f"gas_limit: must be at least 21050, {GAS_LIMITS}"]),
+        ({**CREATION, "gas_limit": 53_005}, [f"gas_limit: must be at least 53006, {GAS_LIMITS}"]),
+        ({**CREATION, "data": "00" * 49_153, "gas_limit": 2**24 + 1}, [
+            "gas_limit: its gas limit is 16777217, above the maximum of 16777216 on sepolia",
+            "data: its creation code size is 49153, above the maximum of 49152 on sepolia",
+        ]),
+    ],
+)  # fmt: skip
+def test_a_body_with_a_fault_is_refused(sender: Api, body: Any, faults: list[str]) -> None:
+    factories.relayer()
+    refused(sender, body, *faults)

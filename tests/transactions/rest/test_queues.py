@@ -20,9 +20,9 @@ from tokens.writes import issue, rotate
 from transactions.models import Lane, Transaction
 from transactions.records import queues
 from transactions.records.queues import Queue
-from transactions.requests import accepting, optimistic
+from transactions.requests import accepting, unlocked_accept
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_engines]
 
 FULL = bodies.failure("Relayer has 8 pending transactions, the maximum")
 SHARE_USED = bodies.failure("Relayer has 4 pending transactions of this token, the maximum while others wait")
@@ -59,43 +59,34 @@ def refused(answer: Answer) -> tuple[int, Any, str]:
 
 
 @pytest.mark.usefixtures("lane")
-def test_a_token_that_is_alone_has_the_whole_queue(sender: Api) -> None:
-    assert send(sender, 8) == [200] * 8
-    assert refused(sender.post(PATH, TRANSFER)) == (429, FULL, "queue_full")
-
-
-@pytest.mark.usefixtures("lane")
-def test_while_another_token_waits_a_token_has_half_of_the_queue(sender: Api, other: Api) -> None:
+def test_while_another_token_waits_a_token_has_half_of_the_queue(sender: Api, other: Api, user: User) -> None:
     send(other)
-    assert send(sender, 4) == [200] * 4
+    key = {"Idempotency-Key": "order-1"}
+    first = sender.post(PATH, TRANSFER, headers=dict(key))
+    assert send(sender, 3) == [200] * 3
     assert refused(sender.post(PATH, TRANSFER)) == (429, SHARE_USED, "queue_full")
+    again = sender.post(PATH, TRANSFER, headers=dict(key))
+    assert (again.status, again.body["data"]["id"]) == (200, first.body["data"]["id"])
+    clients = (sender, other)
+    checks = [client.post(f"{PATH}?dry_run=true", TRANSFER).body["data"]["checks"] for client in clients]
+    assert [check for each in checks for check in each if check["source"] == "queue"] == [
+        {"source": "queue", "rule": "queue", "allowed": False, "text": SHARE_USED["message"]},
+        {"source": "queue", "rule": "queue", "allowed": True, "text": "5 of 8 places are taken."},
+    ]
+    # A token waits for its own transactions.
+    before = database_now() - timedelta(minutes=10)
+    Transaction.objects.filter(requested_by__startswith="payments").update(created_at=before)
+    assert 600 <= wait_of(sender) <= 900
     assert send(other, 3) == [200] * 3
-
-
-def test_what_staff_and_the_service_request_is_of_others(sender: Api, lane: Lane) -> None:
-    lanes.transaction(lane, requester="")
-    assert send(sender, 5) == [200] * 4 + [429]
-
-
-@pytest.mark.usefixtures("lane")
-def test_a_token_that_filled_the_queue_keeps_no_newcomer_out(sender: Api, other: Api) -> None:
-    send(sender, 8)
-    assert send(other, 5) == [200] * 4 + [429]
-    answer = sender.post(PATH, TRANSFER)
-    assert (answer.status, answer.body) == (429, bodies.failure(SHARE_USED["message"].replace("4", "8")))
-
-
-@pytest.mark.usefixtures("lane")
-def test_all_tokens_together_have_one_queue(sender: Api, other: Api, user: User) -> None:
-    send(sender, 4)
-    send(other, 4)
+    # All tokens together have one queue.
     third = Api(issue(name="third", user=user, scopes=["send"])[1])
     assert refused(third.post(PATH, TRANSFER)) == (429, FULL, "queue_full")
 
 
-def test_however_long_a_queue_is_each_has_its_share(sender: Api, lane: Lane) -> None:
-    for _ in range(20):
-        lanes.transaction(lane, requester="former")
+@pytest.mark.parametrize(("requester", "count"), [("", 1), ("former", 20)], ids=["staff", "a long queue"])
+def test_what_others_request_is_beside_the_share(sender: Api, lane: Lane, requester: str, count: int) -> None:
+    for _ in range(count):
+        lanes.transaction(lane, requester=requester)
     assert send(sender, 5) == [200] * 4 + [429]
 
 
@@ -109,28 +100,6 @@ def test_rotating_a_token_gives_no_second_share(sender: Api, other: Api) -> None
     assert [send(client) for client in (second, second, first, sender)] == [[200], [429], [429], [429]]
 
 
-@pytest.mark.usefixtures("lane")
-def test_a_replay_is_answered_whatever_is_used(sender: Api, other: Api) -> None:
-    send(other)
-    first = sender.post(PATH, TRANSFER, headers={"Idempotency-Key": "order-1"})
-    assert send(sender, 4) == [200] * 3 + [429]
-    again = sender.post(PATH, TRANSFER, headers={"Idempotency-Key": "order-1"})
-    assert (again.status, again.body["data"]["id"]) == (200, first.body["data"]["id"])
-
-
-@pytest.mark.usefixtures("lane")
-def test_a_dry_run_knows_the_share(sender: Api, other: Api) -> None:
-    send(other)
-    send(sender, 4)
-    clients = (sender, other)
-    checks = [client.post(f"{PATH}?dry_run=true", TRANSFER).body["data"]["checks"] for client in clients]
-    found = [check for each in checks for check in each if check["source"] == "queue"]
-    assert found == [
-        {"source": "queue", "rule": "queue", "allowed": False, "text": SHARE_USED["message"]},
-        {"source": "queue", "rule": "queue", "allowed": True, "text": "5 of 8 places are taken."},
-    ]
-
-
 @pytest.mark.parametrize("unlocked", [True, False])
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_requests_do_not_exceed_the_share(
@@ -138,7 +107,7 @@ def test_concurrent_requests_do_not_exceed_the_share(
 ) -> None:
     settings.TRANSACTION_QUEUE_LIMIT = 32
     if not unlocked:
-        monkeypatch.setattr(accepting, "_accept_unlocked", lambda request: None)
+        monkeypatch.setattr(accepting, "_accept_without_lock", lambda request: None)
     lanes.lane(factories.relayer())
     send(other)
     answers = in_threads(*[lambda: persist(sender)] * 32)
@@ -159,6 +128,35 @@ def wait_of(client: Api) -> int:
     answer = client.post(PATH, TRANSFER)
     assert answer.status == 429
     return int(answer.headers["retry-after"])
+
+
+@pytest.mark.postgresql
+def test_a_queue_far_from_its_maximum_is_not_counted_to_its_end(
+    lane: Lane, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TRANSACTION_QUEUE_LIMIT = 1_000
+    monkeypatch.setattr(queues, "MAX_POSITION", 3)
+    last = [lanes.transaction(lane, requester="own") for _ in range(6)][-1]
+    assert read_queue(lane) == Queue(4, 4, 4)
+    # From one row to the other, there might be too many.
+    lanes.transaction(lane, pk=last.pk + 500)
+    assert read_queue(lane) == Queue(7, 6, 7)
+
+
+def read_queue(lane: Lane) -> Queue:
+    assert lane.relayer
+    seen = unlocked_accept.read(lane.relayer.identifier, None, "own").lane
+    assert seen
+    return seen.queue
+
+
+@pytest.mark.usefixtures("lane")
+def test_a_token_that_is_alone_has_the_whole_queue_and_keeps_no_newcomer_out(sender: Api, other: Api) -> None:
+    assert send(sender, 8) == [200] * 8
+    assert refused(sender.post(PATH, TRANSFER)) == (429, FULL, "queue_full")
+    assert send(other, 5) == [200] * 4 + [429]
+    answer = sender.post(PATH, TRANSFER)
+    assert (answer.status, answer.body) == (429, bodies.failure(SHARE_USED["message"].replace("4", "8")))
 
 
 def fill(lane: Lane, **changes: Any) -> None:
@@ -195,32 +193,3 @@ def test_a_queue_that_does_not_move_is_retried_later(
     fill(lane, created_at=now - timedelta(minutes=minutes), requester="", **times)
     least, most = expected
     assert least <= wait_of(sender) <= most
-
-
-@pytest.mark.usefixtures("lane")
-def test_a_token_waits_for_its_own_transactions(sender: Api, other: Api) -> None:
-    send(other)
-    send(sender, 4)
-    now = database_now()
-    Transaction.objects.filter(requested_by__startswith="payments").update(created_at=now - timedelta(minutes=10))
-    assert 600 <= wait_of(sender) <= 900
-
-
-@pytest.mark.postgresql
-def test_a_queue_far_from_its_maximum_is_not_counted_to_its_end(
-    lane: Lane, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.TRANSACTION_QUEUE_LIMIT = 1_000
-    monkeypatch.setattr(queues, "MAX_POSITION", 3)
-    last = [lanes.transaction(lane, requester="own") for _ in range(6)][-1]
-    assert read_queue(lane) == Queue(4, 4, 4)
-    # From one row to the other, there might be too many.
-    lanes.transaction(lane, pk=last.pk + 500)
-    assert read_queue(lane) == Queue(7, 6, 7)
-
-
-def read_queue(lane: Lane) -> Queue:
-    assert lane.relayer
-    seen = optimistic.read(lane.relayer.identifier, None, "own").lane
-    assert seen
-    return seen.queue

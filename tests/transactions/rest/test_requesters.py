@@ -62,22 +62,35 @@ def recorded(row: Transaction) -> str:
 @pytest.mark.parametrize("path", ["{}", "pending"])
 def test_a_token_cancels_with_a_reason(sender: Api, lane: Lane, path: str) -> None:
     row = factories.transaction(lane)
-    assert sender("DELETE", f"{PATH}/{path.format(row.identifier)}{QUERY}").status == 200
+    url = f"{PATH}/{path.format(row.identifier)}"
+    for reason in ("a" * 501, "a%00"):
+        answer = sender("DELETE", f"{url}?reason={reason}")
+        (fault,) = bodies.uncoded(answer.body)["metadata"]["logs"]
+        assert (answer.status, fault["message"].partition(":")[0]) == (400, "reason")
+    assert sender("DELETE", f"{url}{QUERY}").status == 200
     assert announced() == [("transaction.canceled", "token payments", REASON)]
     assert recorded(row).startswith("Cancellation requested by payments ")
     assert recorded(row).endswith(f": {REASON}")
-
-
-def test_a_reason_is_optional(sender: Api, lane: Lane) -> None:
+    # It is optional.
     assert sender("DELETE", f"{PATH}/{factories.transaction(lane).identifier}").status == 200
-    assert announced() == [("transaction.canceled", "token payments", "")]
+    assert announced()[1:] == [("transaction.canceled", "token payments", "")]
 
 
-@pytest.mark.parametrize("reason", ["a" * 501, "a%00"])
-def test_a_reason_that_cannot_be_stored_is_refused(sender: Api, lane: Lane, reason: str) -> None:
-    answer = sender("DELETE", f"{PATH}/{factories.transaction(lane).identifier}?reason={reason}")
-    (fault,) = bodies.uncoded(answer.body)["metadata"]["logs"]
-    assert (answer.status, fault["message"].partition(":")[0]) == (400, "reason")
+def test_staff_cancel_with_a_reason_also_by_a_job(admin_client: Client, lane: Lane) -> None:
+    row, selected, former = (factories.transaction(lane) for _ in range(3))
+    assert b'name="reason"' in admin_client.get(f"{LIST}{row.pk}/cancel/").content
+    press(admin_client, row, "cancel", REASON)
+    assert recorded(row) == f"Cancellation requested by admin: {REASON}"
+    confirm(admin_client, LIST, {"action": "cancel_selected", "_selected_action": [selected.pk]}, reason=REASON)
+    run_jobs()
+    # A request of the last release has an unknown actor.
+    Transaction.objects.filter(pk=former.pk).update(requested_action="cancel")
+    with transaction.atomic():
+        changes = Changes()
+        changes.move(locking_rows().get(pk=former.pk), Cause.CANCELED)
+        changes.save()
+    canceled = [("transaction.canceled", "user admin", REASON)] * 2
+    assert announced() == [*canceled, ("transaction.canceled", "unknown", "")]
 
 
 def test_a_cancellation_in_flight_keeps_its_first_requester(sender: Api, admin_client: Client, lane: Lane) -> None:
@@ -109,14 +122,6 @@ def test_a_replacement_is_that_of_its_requester_whoever_raises_its_price(
     assert announced() == [("transaction.replaced", "token payments", REASON)]
 
 
-def test_staff_cancel_with_a_reason(admin_client: Client, lane: Lane) -> None:
-    row = factories.transaction(lane)
-    assert b'name="reason"' in admin_client.get(f"{LIST}{row.pk}/cancel/").content
-    press(admin_client, row, "cancel", REASON)
-    assert announced() == [("transaction.canceled", "user admin", REASON)]
-    assert recorded(row) == f"Cancellation requested by admin: {REASON}"
-
-
 @pytest.mark.parametrize("action", ["speed_up", "resend"])
 def test_the_reason_of_other_actions_is_in_the_audit_log(admin_client: Client, lane: Lane, action: str) -> None:
     row = in_flight(lane)
@@ -124,20 +129,3 @@ def test_the_reason_of_other_actions_is_in_the_audit_log(admin_client: Client, l
     press(admin_client, row, action, REASON)
     assert recorded(row).endswith(f" requested by admin: {REASON}")
     assert announced() == []
-
-
-def test_a_job_cancels_with_the_reason_of_its_starter(admin_client: Client, lane: Lane) -> None:
-    row = factories.transaction(lane)
-    fields = {"action": "cancel_selected", "_selected_action": [row.pk]}
-    confirm(admin_client, LIST, fields, reason=REASON)
-    run_jobs()
-    assert announced() == [("transaction.canceled", "user admin", REASON)]
-
-
-def test_a_request_of_the_last_release_has_an_unknown_actor(lane: Lane) -> None:
-    row = factories.transaction(lane, requested_action="cancel")
-    with transaction.atomic():
-        changes = Changes()
-        changes.move(row, Cause.CANCELED)
-        changes.save()
-    assert announced() == [("transaction.canceled", "unknown", "")]

@@ -94,29 +94,23 @@ def test_a_rule_refuses_with_its_name_an_audit_entry_and_an_event(sender: Api) -
     }
 
 
-def test_a_refused_contract_has_no_receiver_in_its_report(sender: Api) -> None:
-    relayer = factories.relayer()
-    limit_relayer(relayer, receivers=[])
-    assert sender.post(PATH, {"value": 0, "data": "0x6001"}).status == 403
-    entry = AuditEntry.objects.for_row(relayer).get(action="acted")
-    rule = "the spending rule receivers of the relayer"
-    assert entry.reason == f"Refused a transaction that creates a contract by {rule}."
-
-
-def test_data_to_the_own_account_is_refused(sender: Api) -> None:
-    limit_relayer(factories.relayer(), max_value="10")
-    answer = sender.post(PATH, {"to": factories.ADDRESS, "value": 0, "data": "0xa9059cbb"})
-    assert (answer.status, "rule own_account of the relayer" in str(answer.body)) == (403, True)
-
-
-def test_a_limit_is_reached_exactly_and_not_exceeded(sender: Api) -> None:
-    chosen = limit_relayer(factories.relayer(), max_value_per_day="10")
-    assert [pay(sender, value) for value in (4, 5, 2, 1, 1)] == [200, 200, 403, 200, 403]
+def test_a_limit_is_reached_exactly_and_not_exceeded(sender: Api, settings: Any) -> None:
+    tokens = [{"contract": TOKEN, "max_amount_per_day": "100"}]
+    chosen = limit_relayer(factories.relayer(), max_value_per_day="10", tokens=tokens)
+    key = {"Idempotency-Key": "payment-1"}
+    for _ in range(3):
+        assert sender.post(PATH, {**TRANSFER, "value": 4}, headers=dict(key)).status == 200
+    assert [pay(sender, value) for value in (5, 2, 1, 1)] == [200, 403, 200, 403]
     assert used(chosen) == 10
     answer = sender.post(PATH, {**TRANSFER, "value": 3})
     text = "Refused by the spending rule max_value_per_day of the relayer: "
     assert answer.body == bodies.failure(f"{text}Value 3 wei; 0 of 10 wei are left in 24 hours.")
     assert pay(sender, 0) == 200
+    assert [sender.post(PATH, transfer(amount)).status for amount in (60, 41, 30)] == [200, 403, 200]
+    # What a full queue refuses reserves nothing.
+    settings.TRANSACTION_QUEUE_LIMIT = Transaction.objects.count()
+    assert sender.post(PATH, transfer(10)).status == 429
+    assert (used(chosen, f"token:{TOKEN}"), used(chosen)) == (90, 10)
 
 
 def test_the_rules_of_the_token_hold_as_well(sender: Api, user: User) -> None:
@@ -195,41 +189,26 @@ def test_first_rules_after_a_rotation_bind_the_other_token_at_once(
     assert [pay(clients[0], 3), pay(clients[1], 3), pay(clients[1], 2)] == [200, 403, 200]
 
 
-def test_a_token_that_was_deleted_meanwhile_keeps_its_rules(user: User) -> None:
+def test_rules_of_a_token_that_were_deleted_refuse(user: User) -> None:
     factories.relayer()
-    client, _ = limited(user, max_value="1")
-    assert pay(client, 1) == 200
-    rows = AccessToken.objects.filter(name="limited")
-    rows._raw_delete(rows.db)
-    assert pay(client, 2) == 403
-
-
-def test_a_limit_does_not_change_when_a_request_expires(user: User) -> None:
-    """However long it is in flight, it counts."""
-    factories.relayer()
-    client, _ = limited(user, max_value_per_day="1000")
+    client, chosen = limited(user, max_value="6", max_value_per_day="1000")
     body = {**TRANSFER, "valid_until": "2099-01-01T00:00:00Z"}
     accepted = client.post(PATH, body).body["data"]
-    replaced = client("PUT", f"{PATH}/{accepted['id']}", {**body, "value": 2}).body["data"]
+    path = f"{PATH}/{accepted['id']}"
+    replaced = client("PUT", path, {**body, "value": 2}).body["data"]
+    # However long it is in flight, it counts: a limit does not change when a request expires.
     assert accepted["valid_until"] == replaced["valid_until"] == "2099-01-01T00:00:00.000000Z"
-
-
-def test_rules_of_a_token_that_were_deleted_refuse(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    client, chosen = limited(user, max_value="6")
-    factories.relayer()
-    accepted = client.post(PATH, TRANSFER).body["data"]["id"]
     AccessToken.objects.update(spending=None)
     chosen.delete()
     # The token is cached, with its policy.
     assert pay(client, 1) == 403
-    assert client("PUT", f"{PATH}/{accepted}", {**TRANSFER, "value": 2}).status == 403
-
-
-def test_amounts_of_tokens_count_on_their_own_limits(sender: Api) -> None:
-    chosen = limit_relayer(factories.relayer(), tokens=[{"contract": TOKEN, "max_amount_per_day": "100"}])
-    assert [sender.post(PATH, transfer(amount)).status for amount in (60, 41, 40)] == [200, 403, 200]
-    assert used(chosen, f"token:{TOKEN}") == 100
-    assert [each.name for each in SpendingLimit.objects.all()] == [f"token:{TOKEN}"]
+    assert client("PUT", path, {**TRANSFER, "value": 3}).status == 403
+    # A token that was deleted meanwhile keeps its rules.
+    deleted, own = limited(user, max_value="1")
+    assert pay(deleted, 1) == 200
+    rows = AccessToken.objects.filter(spending=own)
+    rows._raw_delete(rows.db)
+    assert pay(deleted, 2) == 403
 
 
 def test_what_counted_leaves_the_limit_after_a_day(sender: Api) -> None:
@@ -267,48 +246,21 @@ def test_what_a_gas_limit_can_never_allow_is_refused(
 ) -> None:
     relayer = factories.relayer()
     client, _ = limited(user, max_gas_cost_per_day=str(maximum))
-    answer = client.post(PATH, {**TRANSFER, **price})
-    assert (answer.status, answer.body) == (403, bodies.failure(GAS_REFUSED.format("token", cost, maximum)))
-    assert answer.headers["error-code"] == "spending_refused"
+    row = lanes.transaction(lanes.lane(relayer))
+    body = {**TRANSFER, "value": 2, **price}
+    of_token = client.post(PATH, body)
     limit_relayer(relayer, max_gas_cost_per_day=str(maximum))
-    answer = sender.post(PATH, {**TRANSFER, **price})
-    assert (answer.status, answer.body) == (403, bodies.failure(GAS_REFUSED.format("relayer", cost, maximum)))
-    assert not Transaction.objects.exists()
-
-
-@pytest.mark.parametrize(("price", "maximum"), [({}, 1), (PRICED, 150_000), ({"gas_price": 0}, 0)])
-def test_what_a_gas_limit_may_allow_later_waits(sender: Api, price: dict[str, Any], maximum: int) -> None:
-    limit_relayer(factories.relayer(), max_gas_cost_per_day=str(maximum))
-    assert sender.post(PATH, {**TRANSFER, **price}).status == 200
-
-
-def test_a_replacement_that_a_gas_limit_can_never_allow_is_refused(sender: Api) -> None:
-    limit_relayer(factories.relayer(), max_gas_cost_per_day="149999")
-    path = f"{PATH}/{sender.post(PATH, TRANSFER).body['data']['id']}"
-    answer = sender("PUT", path, {**TRANSFER, **PRICED})
-    assert (answer.status, answer.body) == (403, bodies.failure(GAS_REFUSED.format("relayer", 150_000, 149_999)))
-
-
-def test_an_amount_over_the_maximum_of_a_day_is_refused(user: User) -> None:
-    factories.relayer()
-    client, _ = limited(user, max_value_per_day="0")
-    answer = client.post(PATH, {**TRANSFER, "value": 1})
-    text = "Refused by the spending rule max_value_per_day of the token: Value 1 wei; 0 of 0 wei are left in 24 hours."
-    assert (answer.status, answer.body) == (403, bodies.failure(text))
-
-
-def test_a_replay_counts_once(sender: Api) -> None:
-    chosen = limit_relayer(factories.relayer(), max_value_per_day="10")
-    key = {"Idempotency-Key": "payment-1"}
-    answers = [sender.post(PATH, {**TRANSFER, "value": 7}, headers=key).status for _ in range(3)]
-    assert (answers, used(chosen)) == ([200, 200, 200], 7)
-
-
-def test_what_a_full_queue_refuses_reserves_nothing(sender: Api, settings: Any) -> None:
-    settings.TRANSACTION_QUEUE_LIMIT = 1
-    chosen = limit_relayer(factories.relayer(), max_value_per_day="10")
-    assert [pay(sender, 3), pay(sender, 3)] == [200, 429]
-    assert used(chosen) == 3
+    for holder, answer in (
+        ("token", of_token),
+        ("relayer", sender.post(PATH, body)),
+        ("relayer", sender("PUT", f"{PATH}/{row.identifier}", body)),
+    ):
+        assert (answer.status, answer.body) == (403, bodies.failure(GAS_REFUSED.format(holder, cost, maximum)))
+        assert answer.headers["error-code"] == "spending_refused"
+    assert Transaction.objects.get().payload_version == 1
+    # What it may allow later waits.
+    limit_relayer(relayer, max_gas_cost_per_day=str(cost))
+    assert sender.post(PATH, body).status == 200
 
 
 def statements(client: Api) -> int:
@@ -374,3 +326,14 @@ def test_a_retry_that_waits_for_the_request_that_fills_the_limit_returns_it(send
         wait_until(waits_for_a_lock)
     thread.join()
     assert [(answer.status, answer.body["data"]["id"]) for answer in answers] == [(200, row.identifier)]
+
+
+def test_what_is_refused_is_reported_without_what_it_does_not_have(sender: Api) -> None:
+    relayer = factories.relayer()
+    limit_relayer(relayer, receivers=[])
+    assert sender.post(PATH, {"value": 0, "data": "0x6001"}).status == 403
+    entry = AuditEntry.objects.for_row(relayer).get(action="acted")
+    rule = "the spending rule receivers of the relayer"
+    assert entry.reason == f"Refused a transaction that creates a contract by {rule}."
+    answer = sender.post(PATH, {"to": factories.ADDRESS, "value": 0, "data": "0xa9059cbb"})
+    assert (answer.status, "rule own_account of the relayer" in str(answer.body)) == (403, True)

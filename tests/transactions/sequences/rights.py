@@ -27,7 +27,7 @@ from tests.transactions.sequences.sequence import START, simulated
 from tokens.models import AccessToken
 from tokens.writes import issue
 from transactions.models import Lane, Transaction
-from transactions.topups import sweeping
+from transactions.top_ups import finding
 
 RELAYERS = ("limited", "poor", "rich")
 # Each has a key of its own; that of the stranger belongs to whoever wants the coins of the others.
@@ -294,7 +294,7 @@ class Rights:
         """Top up, and let every lane take a turn and look at a new block."""
         self.steps.append("work")
         ttl_cache.clear_all()
-        sweeping.sweep()
+        finding.sweep()
         engines = [Engine(pk) for pk in Lane.objects.values_list("pk", flat=True)]
         for engine in engines:
             engine.turn()

@@ -18,13 +18,12 @@ from pytest_django import Settings
 
 from chain.networks import NetworkKind
 from relayers.models import Relayer
-from rpc import dispatch
-from rpc.relayer_lookup import RpcRelayer
 from tests.chain import faults
-from tests.chain.answering_node import ANSWERS, HISTORY, RECEIVER, ChangeNetwork, change_network, unsigned
+from tests.chain.answering_node import ANSWERS, HISTORY, RECEIVER, ChangeNetwork, change_network
 from tests.chain.hardhat import GAS_PRICE_ORACLE, NODE_INTERFACE, SCROLL_ORACLE, encode_call
 from tests.chain.independent import PLACEHOLDER_SIGNATURE
 from tests.relayers.factories import ADDRESS
+from tests.rpc import estimates
 from tests.rpc.estimates import failure, relayer_at
 
 __all__ = ["change_network"]
@@ -173,9 +172,8 @@ def stand_in(kind: NetworkKind, changed: dict[str, Answer] | None = None) -> Abs
     return faults.node(faults.each(answer))
 
 
-def quote(relayer: Relayer, transaction: str = "") -> dict[str, Any]:
-    params = {"network": "hardhat", "transaction": transaction or unsigned(), "fee_tokens": ["ETH"]}
-    return dispatch.answer(RpcRelayer.from_row(relayer), "feeQuote", params)
+def quote(relayer: Relayer) -> dict[str, Any]:
+    return estimates.quote(relayer, fee_tokens=["ETH"])
 
 
 @pytest.fixture
@@ -187,33 +185,20 @@ def network_of(change_network: ChangeNetwork, settings: Settings) -> Callable[[N
     return change
 
 
-def test_every_kind_is_here() -> None:
-    assert set(CASES) == set(NetworkKind)
-
-
-@pytest.mark.parametrize("kind", CASES)
-def test_all_that_a_kind_needs_is_asked_in_one_round_trip(
-    kind: NetworkKind, network_of: Callable[[NetworkKind], None]
-) -> None:
-    network_of(kind)
-    with stand_in(kind) as node:
-        assert "result" in quote(relayer_at(node.url))
-    (calls,) = node.requests
-    assert [[call["method"], call["params"]] for call in calls] == [
-        ["eth_chainId", []],
-        *(call for call, _ in CASES[kind].exchanges),
-        ["eth_getBlockByNumber", ["latest", False]],
-    ]
-
-
-@pytest.mark.parametrize("kind", CASES)
-def test_a_transfer_costs_what_its_kind_of_network_charges(
+@pytest.mark.parametrize("kind", NetworkKind)
+def test_a_transfer_costs_what_its_kind_charges_and_is_asked_in_one_round_trip(
     kind: NetworkKind, network_of: Callable[[NetworkKind], None]
 ) -> None:
     network_of(kind)
     case = CASES[kind]
     with stand_in(kind) as node:
         found = quote(relayer_at(node.url))["result"]
+    (calls,) = node.requests
+    assert [[call["method"], call["params"]] for call in calls] == [
+        ["eth_chainId", []],
+        *(call for call, _ in case.exchanges),
+        ["eth_getBlockByNumber", ["latest", False]],
+    ]
     native = {"symbol": "ETH", "decimals": 18, **case.native}
     (token,) = found.pop("tokens")
     assert [token[name].replace(".", "").lstrip("0") for name in ("expected", "maximum")] == [
@@ -250,23 +235,16 @@ NO_PRICE = "The node did not report the price at which the transaction would be 
 @pytest.mark.parametrize(
     ("kind", "call", "answer", "description"),
     [
-        *((kind, GET_L1_FEE, NO_ORACLE, NO_L1_FEE) for kind in (NetworkKind.OP_STACK, NetworkKind.MANTLE)),
-        *((kind, GET_L1_FEE, REVERTED, NO_L1_FEE) for kind in (NetworkKind.OP_STACK, NetworkKind.MANTLE)),
-        (NetworkKind.OP_STACK, AT_NO_GAS, REVERTED, NO_OPERATOR_FEE),
+        (NetworkKind.OP_STACK, GET_L1_FEE, NO_ORACLE, NO_L1_FEE),
         (NetworkKind.OP_STACK, AT_A_MILLION, NO_STATE, NO_OPERATOR_FEE),
         (NetworkKind.MANTLE, TOKEN_RATIO, NO_ORACLE, NO_RATIO),
-        (NetworkKind.MANTLE, TOKEN_RATIO, REVERTED, NO_RATIO),
         (NetworkKind.SCROLL, SCROLL_L1_FEE, NO_ORACLE, NO_L1_FEE),
-        (NetworkKind.SCROLL, SCROLL_L1_FEE, REVERTED, NO_L1_FEE),
         (NetworkKind.LINEA, LINEA_ESTIMATE, UNKNOWN_METHOD, NOT_ESTIMATED),
         (NetworkKind.LINEA, LINEA_ESTIMATE, {"result": "0xcf08"}, NO_GAS),
-        (NetworkKind.LINEA, LINEA_ESTIMATE, {"result": OF_LINEA["result"] | {"gasLimit": "0x0"}}, NO_GAS),
         (NetworkKind.LINEA, LINEA_ESTIMATE, {"result": OF_LINEA["result"] | {"baseFeePerGas": 7}}, NO_PRICE),
         (NetworkKind.LINEA, LINEA_ESTIMATE, {"result": {"gasLimit": "0xcf08", "baseFeePerGas": "0x7"}}, NO_PRICE),
         (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE, UNKNOWN_METHOD, NOT_ESTIMATED),
-        (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE, {"result": "0x1ea9a9"}, NO_GAS),
         (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE, {"result": OF_ZKSYNC["result"] | {"gas_limit": "0x0"}}, NO_GAS),
-        (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE, {"result": OF_ZKSYNC["result"] | {"gas_limit": 2_009_513}}, NO_GAS),
     ],
 )
 def test_missing_charges_of_a_kind_are_insufficient_data(
@@ -277,53 +255,25 @@ def test_missing_charges_of_a_kind_are_insufficient_data(
         assert quote(relayer_at(node.url)) == failure(-32005, "Insufficient data", description)
 
 
-@pytest.mark.parametrize(
-    ("kind", "call"),
-    [(NetworkKind.LINEA, LINEA_ESTIMATE), (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE)],
-    ids=lambda each: str(each)[:9],
-)
 def test_every_method_that_estimates_reports_the_reason_of_a_revert(
-    kind: NetworkKind, call: list[Any], network_of: Callable[[NetworkKind], None]
+    network_of: Callable[[NetworkKind], None],
 ) -> None:
-    network_of(kind)
+    network_of(NetworkKind.LINEA)
     data = "0x08c379a0" + encode(["string"], ["not today"]).hex()
-    with stand_in(kind, {str(call): faults.error(3, "execution reverted", data=data)}) as node:
+    reverted = faults.error(3, "execution reverted", data=data)
+    with stand_in(NetworkKind.LINEA, {str(LINEA_ESTIMATE): reverted}) as node:
         assert quote(relayer_at(node.url)) == failure(
             -32003, "Execution reverted", 'The transaction would revert: "not today".'
         )
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        NO_ORACLE,
-        REVERTED,
-        NO_STATE,
-        UNKNOWN_METHOD,
-        {"result": None},
-        {"result": "0x" + "00" * 31},
-        # What would be a fault of the node in answer to another call.
-        faults.error(-32603, "internal error"),
-        faults.error(-32000, "header not found"),
-        faults.error(-32005, "rate limit exceeded"),
-    ],
-)
-def test_arbitrum_is_quoted_without_its_l1_component(
-    answer: Answer, network_of: Callable[[NetworkKind], None]
-) -> None:
+def test_arbitrum_is_quoted_without_its_l1_component(network_of: Callable[[NetworkKind], None]) -> None:
     network_of(NetworkKind.ARBITRUM)
-    with stand_in(NetworkKind.ARBITRUM, {str(L1_COMPONENT): answer}) as node:
-        assert quote(relayer_at(node.url))["result"]["native"] == {
-            "symbol": "ETH",
-            "decimals": 18,
-            **CASES[NetworkKind.ARBITRUM].native,
-        }
-
-
-def test_an_op_stack_network_of_before_isthmus_has_no_operator_fee(network_of: Callable[[NetworkKind], None]) -> None:
-    network_of(NetworkKind.OP_STACK)
-    with stand_in(NetworkKind.OP_STACK, {str(AT_NO_GAS): REVERTED, str(AT_A_MILLION): REVERTED}) as node:
-        assert quote(relayer_at(node.url))["result"]["operator_fee"] == NOTHING
+    # What would be a fault of the node in answer to another call.
+    limited = faults.error(-32005, "rate limit exceeded")
+    with stand_in(NetworkKind.ARBITRUM, {str(L1_COMPONENT): limited}) as node:
+        native = quote(relayer_at(node.url))["result"]["native"]
+    assert native == {"symbol": "ETH", "decimals": 18, **CASES[NetworkKind.ARBITRUM].native}
 
 
 def test_the_market_of_linea_holds_for_a_transactions_own_gas_limit_too(
@@ -337,17 +287,9 @@ def test_the_market_of_linea_holds_for_a_transactions_own_gas_limit_too(
     assert [len(calls) for calls in node.requests] == [3]
 
 
-def test_the_gas_of_zksync_has_no_minimum_of_ethereum(network_of: Callable[[NetworkKind], None]) -> None:
-    network_of(NetworkKind.ZKSYNC)
-    with stand_in(NetworkKind.ZKSYNC) as node:
-        relayer = relayer_at(node.url, policies={"gas_limit_estimation": False})
-        assert quote(relayer, unsigned(gas=5))["result"]["gas_fee"] == {"expected": "500", "maximum": "600"}
-
-
 @pytest.mark.parametrize(
-    ("margin_bps", "maximum"), [(0, "1000001"), (5, "1000502"), (10_000, "2000002")], ids=["none", "5", "as much"]
+    ("kind", "margin_bps", "maximum"), [(NetworkKind.OP_STACK, 0, "1000001"), (NetworkKind.SCROLL, 5, "1000502")]
 )
-@pytest.mark.parametrize("kind", [NetworkKind.OP_STACK, NetworkKind.SCROLL])
 def test_the_margin_of_the_l1_fee_is_the_networks_and_in_the_maximum_alone(
     kind: NetworkKind, margin_bps: int, maximum: str, change_network: ChangeNetwork, settings: Settings
 ) -> None:
