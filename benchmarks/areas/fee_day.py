@@ -28,7 +28,9 @@ from chain.nodes.head import Head
 from chain.nodes.plausibility import by_eip_1559
 from chain.transactions import Prices
 from transactions.lanes import gate
-from transactions.lanes.prices import monitoring, planning, pricing
+from transactions.lanes.prices import bumping, planning, pricing
+from transactions.lanes.prices.context import AccountState, TurnContext
+from transactions.lanes.prices.market import GasMarket, Sender
 from transactions.models import Attempt, Transaction
 from transactions.records.payloads import attempt_prices
 
@@ -123,23 +125,25 @@ class Lane:
             now = START + timedelta(seconds=block.number * self.network.block_seconds)
             if block.number % EVERY_BLOCKS == 0:
                 self._accept(block, now)
-            found = self._read(block)
-            self._review(found, now)
-            self._plan(found, now, block.number)
+            context = self._read(block, now)
+            self._review(context)
+            self._plan(context, block.number)
 
     def _accept(self, block: Block, now: datetime) -> None:
         pk = len(self.queue) + len(self.in_flight) + len(self.mined) + 1
         row = Transaction(sequence=pk, lane_id=1, to=ADDRESS, speed=self.speed, valid_until=now + timedelta(days=2))
         self.queue.append(Sent(row, block.number, block.number))
 
-    def _read(self, block: Block) -> dict[str, Any]:
+    def _read(self, block: Block, now: datetime) -> TurnContext:
         """Return what a node reports after a block."""
         last = self.blocks[block.number - HISTORY_BLOCKS + 1 : block.number + 1]
         next_base_fee = by_eip_1559(block.base_fee, block.gas_used, GAS_LIMIT)
         history = FeeHistory(next_base_fee, True, 50, tuple(each.rewards for each in last))
         head = Head(block.number, 0, block.gas_used, GAS_LIMIT, block.base_fee)
-        estimates = {f"{each.row.pk}:gas": GasEstimate(GAS) for each in self.queue}
-        return {"head": head, "history": history, "count": len(self.mined), **estimates}
+        sender = Sender(self.network, self.policies, ADDRESS)
+        estimates = {each.row.pk: {"gas": GasEstimate(GAS)} for each in self.queue}
+        market, account = GasMarket(sender, head, {"history": history}), AccountState(BALANCE, len(self.mined))
+        return TurnContext(sender, market, account, now, estimates)
 
     def _mine(self, block: Block) -> None:
         """Include what the block's price allows, in the order of nonces; the highest attempt of each counts."""
@@ -152,26 +156,27 @@ class Lane:
             sent.mined, sent.paid, sent.minimum = block.number, block.base_fee + tip, block.base_fee + block.min_tip
             self.mined.append(self.in_flight.pop(0))
 
-    def _review(self, found: dict[str, Any], now: datetime) -> None:
+    def _review(self, context: TurnContext) -> None:
+        now = context.now
         for sent in self.in_flight[:3]:
             last = sent.attempts[-1]
             if gate.is_due(last, self.network, now):
                 last.broadcasts, last.last_broadcast_at = last.broadcasts + 1, now
-            bump = monitoring.review_price(self.network, self.policies, sent.row, sent.attempts, found, BALANCE, now)
+            bump = bumping.review_price(context, sent.row, sent.attempts, BALANCE)
             if bump is not None and bump.prices is not None:
                 self._sign(sent, bump.prices, pricing.cost_after(last, bump.prices), now)
                 self.bumps += 1
 
-    def _plan(self, found: dict[str, Any], now: datetime, number: int) -> None:
+    def _plan(self, context: TurnContext, number: int) -> None:
         due = {each.row.pk: each for each in self.queue if each.due <= number}
         room = self.network.window - len(self.in_flight)
-        account = planning.Account(ADDRESS, BALANCE, 0, room, bool(self.in_flight))
+        account = planning.Account(BALANCE, 0, room, bool(self.in_flight))
         rows = [each.row for each in due.values()][:16]
-        for decision in planning.plan(self.network, self.policies, rows, found, account):
+        for decision in planning.plan(context, rows, account):
             sent = due[decision.row.pk]
             if isinstance(decision, planning.Send):
                 sent.row.nonce, self.next_nonce = self.next_nonce, self.next_nonce + 1
-                self._sign(sent, decision.prices, decision.max_cost, now)
+                self._sign(sent, decision.prices, decision.max_cost, context.now)
                 self.queue.remove(sent)
                 self.in_flight.append(sent)
             elif isinstance(decision, planning.Wait):

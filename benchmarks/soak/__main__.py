@@ -38,12 +38,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--mode", choices=MODES, default="service", help="what is called")
     parser.add_argument("--liar", choices=LIARS, default="beside", help="with --mode transactions: the lying node")
     parser.add_argument("--seconds", type=int, default=480, help="for which the service is called")
-    parser.add_argument("--fast", action="store_true", help="a smoke run of a minute, which writes nothing")
+    parser.add_argument("--fast", action="store_true", help="a smoke run of seconds, which writes nothing")
     parser.add_argument("--patience", type=int, default=1, help="by which each limit of time is multiplied")
     options = parser.parse_args(arguments)
     pace = Pace(options.seconds, patience=options.patience)
     if options.fast:
-        pace = Pace(40, kill_seconds=8, cut_seconds=12, redis_seconds=4, patience=options.patience)
+        pace = Pace(16, kill_seconds=4, cut_seconds=6, redis_seconds=2, patience=options.patience)
     # So that the servers are stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     signal.signal(signal.SIGALRM, lambda *_: sys.exit("The soak hangs: it took longer than it may."))

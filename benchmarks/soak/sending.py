@@ -17,10 +17,10 @@ from benchmarks.soak import send_rows, send_verdict, verdict
 from benchmarks.soak.answers import CRASHED, NODE_LIES, REORG, Disturbance
 from benchmarks.soak.callers import Caller, Reader
 from benchmarks.soak.chaos import Chaos, Pace
+from benchmarks.soak.deceptions import DECEPTIONS, HIGH_HEAD, Deceiver
 from benchmarks.soak.preparation import migrated
 from benchmarks.soak.running import Soak
 from benchmarks.soak.send_callers import LimitedSender, Sender, lists
-from tests.transactions.deceptions import DECEPTIONS, HIGH_HEAD, Deceiver
 from tests.transactions.lies import SEEDED
 from tests.transactions.lying_node import lying_node
 
