@@ -24,6 +24,7 @@ from notifications.delivery.sender import Sender, raise_file_limit
 from notifications.models import Attempt, Delivery, Notification
 from notifications.subscriptions import EVERYTHING
 from relayer_service.background.tasks import queue
+from relayer_service.database.clock import database_now
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.notifications.factories import create_notification, emit_test
 from tests.notifications.receivers import Behaviour, Handler, Receiver, answer, hang, in_turn, receiver, slow
@@ -232,7 +233,7 @@ def test_a_stop_waits_for_what_is_on_its_way_and_takes_nothing_more(
         sender.stop(PATIENCE_SECONDS)
         # What was taken and not sent is due for another worker at once.
         assert states() == [("delivered", 1), ("pending", 0), ("pending", 0)]
-        assert Delivery.objects.filter(state="pending", lease=None, due_at__lte=timezone.now()).count() == 2
+        assert Delivery.objects.filter(state="pending", lease=None, due_at__lte=database_now()).count() == 2
         assert server.webhook_ids == [first]
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from relayer_service.background.tasks import queue
+from relayer_service.database.clock import database_now
 from relayer_service.jobs import running
 from relayer_service.jobs.kinds import Result
 from relayer_service.models import Job
@@ -50,7 +51,7 @@ def run_once(job: Job) -> None:
 
 def due() -> list[str]:
     return list(
-        Relayer.objects.filter(health__due_at__lte=timezone.now()).order_by("pk").values_list("identifier", flat=True)
+        Relayer.objects.filter(health__due_at__lte=database_now()).order_by("pk").values_list("identifier", flat=True)
     )
 
 

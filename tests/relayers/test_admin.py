@@ -21,6 +21,7 @@ from chain.nodes import breakers
 from notifications.models import Delivery, Notification
 from relayer_service.amounts import decimal_text, rounded_text
 from relayer_service.background.tasks import queue
+from relayer_service.database.clock import database_now
 from relayer_service.models import AuditEntry, Job
 from relayers.console import formatting
 from relayers.health.probes import missing_address_reason
@@ -192,7 +193,7 @@ def test_many_relayers_are_checked_now(
     with django_capture_on_commit_callbacks(execute=True):
         run_jobs()
     assert Job.objects.values("done", "skipped", "failed").get() == {"done": 2, "skipped": 1, "failed": 0}
-    due = Relayer.objects.filter(health__due_at__lte=timezone.now()).values_list("identifier", flat=True)
+    due = Relayer.objects.filter(health__due_at__lte=database_now()).values_list("identifier", flat=True)
     assert list(due) == ["one", "two"]
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
 
@@ -208,7 +209,7 @@ def test_a_relayer_is_checked_now_from_its_page_which_waits_for_no_node(
     assert admin_client.get(page_of(relayer, "check")).status_code == 405
     page = admin_client.post(page_of(relayer, "check"), follow=True)
     assert told(page) == ["Queued for a check: 1 relayer."]
-    assert Relayer.objects.filter(health__due_at__lte=timezone.now()).exists()
+    assert Relayer.objects.filter(health__due_at__lte=database_now()).exists()
     assert node.asked == []
     assert admin_client.get(f"{LIST}999/status/").status_code == 404
     assert admin_client.post(f"{LIST}999/check/").status_code == 404

@@ -9,13 +9,13 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import connection
 from django.test import Client
-from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from chain.networks import networks
 from chain.nodes import failover
 from notifications.models import Notification
 from relayer_service.background.tasks import queue
+from relayer_service.database.clock import database_now
 from relayers.models import Relayer
 from relayers.policy_fields import FORM_FIELDS
 from signers.models import Signer
@@ -63,7 +63,7 @@ def test_a_relayer_is_added_with_the_address_of_its_signer_and_checked_at_once(
     assert (relayer.notification, relayer.chain_id, relayer.paused) == (None, None, False)
     assert (relayer.custom_rpc_urls, relayer.masked_rpc_urls, relayer.policies) == (None, [], {})
     assert relayer.health.due_at
-    assert relayer.health.due_at <= timezone.now()
+    assert relayer.health.due_at <= database_now()
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
     assert len(told(page)) == 1
 

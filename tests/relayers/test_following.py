@@ -17,6 +17,7 @@ from django.utils.html import strip_tags
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from relayer_service.background.tasks import queue
+from relayer_service.database.clock import database_now
 from relayer_service.models import AuditEntry
 from relayers.health import checking
 from relayers.health.checking import AccountReading
@@ -127,7 +128,7 @@ def test_relayers_follow_a_key_that_is_confirmed_and_are_checked_at_once(
     assert (relayer.address, address_of(relayer.signer)) == (OTHER_ADDRESS, OTHER_ADDRESS)
     assert {name: getattr(relayer.health, name) for name in seen} == NO_READINGS
     assert relayer.health.due_at
-    assert relayer.health.due_at <= timezone.now()
+    assert relayer.health.due_at <= database_now()
     assert not under_way.release(later, nonce=5)
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
     other.refresh_from_db()

@@ -9,6 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from chain.nodes import attempts
+from relayer_service.database.clock import database_now
 from relayers.health import checking, runway
 from relayers.health.checking import AccountReading, check_due, judge
 from relayers.models import Relayer, RelayerHealth
@@ -113,7 +114,7 @@ def test_a_good_check_writes_what_the_chain_says_of_a_paused_relayer_too(hardhat
     assert (relayer.health.lease, relayer.paused) == (None, True)
     assert relayer.health.checked_at is not None
     assert relayer.health.due_at is not None
-    assert started <= relayer.health.checked_at <= timezone.now()
+    assert started <= relayer.health.checked_at <= database_now()
     assert 54 <= (relayer.health.due_at - relayer.health.checked_at).total_seconds() <= 66
 
 

@@ -13,6 +13,7 @@ from django.db import connections, transaction
 from django.utils import timezone
 
 from notifications.models import Delivery, Notification
+from relayer_service.database.clock import database_now
 from relayer_service.fleet.planning import plan
 from relayer_service.fleet.sections import ConcurrentChange
 from relayer_service.storage.encryption import Sealed
@@ -73,7 +74,7 @@ def test_a_file_creates_what_it_names(tmp_path: Path, full: dict[str, Any]) -> N
         {"url": full["custom_rpc_urls"][1]["url"].split("/777")[0] + "/***", "weight": 0},
     ]
     assert relayer.health.due_at is not None
-    assert before <= relayer.health.due_at <= timezone.now()
+    assert before <= relayer.health.due_at <= database_now()
 
 
 def test_a_second_run_a_file_without_entries_and_a_dry_run_change_nothing(
@@ -135,7 +136,7 @@ def test_a_file_updates_what_is_different_and_names_it(tmp_path: Path, full: dic
     # The readings of the account on the other chain are cleared, and it is checked at once.
     assert (relayer.health.nonce, relayer.health.balance, relayer.health.balance_is_low) == (None, None, False)
     assert relayer.health.due_at is not None
-    assert relayer.health.due_at <= timezone.now()
+    assert relayer.health.due_at <= database_now()
     assert (Notification.objects.get().url, Notification.objects.get().signing_key) == (
         "https://hooks.example.com/other",
         "another-SECRET",

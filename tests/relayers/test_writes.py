@@ -13,6 +13,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from notifications.models import Delivery
 from relayer_service.background.tasks import queue
+from relayer_service.database.clock import database_now
 from relayer_service.models import AuditEntry
 from relayers.health.probes import ProbeCache
 from relayers.models import Relayer, RelayerHealth
@@ -232,7 +233,7 @@ def test_a_change_takes_the_lease_of_a_running_check_and_queues_another(
     assert (write.fields, write.columns) == (["policies.min_balance"], {"policies"})
     stored = RelayerHealth.objects.get()
     assert stored.due_at
-    assert (stored.due_at <= timezone.now(), stored.lease, stored.nonce) == (True, None, 5)
+    assert (stored.due_at <= database_now(), stored.lease, stored.nonce) == (True, None, 5)
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
     assert not under_way.release(later, nonce=6)
 

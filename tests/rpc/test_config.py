@@ -13,6 +13,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from relayer_service.database.clock import database_now
 from relayer_service.fleet.planning import plan
 from relayer_service.fleet.sections import ConcurrentChange
 from rpc.models import FeeToken, PriceSource
@@ -64,7 +65,7 @@ def test_a_file_creates_a_token_with_sources_of_every_kind(tmp_path: Path) -> No
     )
     assert FeeToken.objects.values(*TOKEN_COLUMNS).get() == {name: USDC[name] for name in TOKEN_COLUMNS}
     fixed, *others = sources(token__symbol="USDC")
-    assert before <= fixed.pop("rate_set_at") <= timezone.now()
+    assert before <= fixed.pop("rate_set_at") <= database_now()
     assert [fixed, *others] == [
         {"kind": "fixed", "rate_text": "3000.50", "max_age_seconds": 86_400, "sequencer_grace_seconds": 3_600},
         CHAINLINK_USD,
@@ -181,7 +182,7 @@ def test_a_fixed_rate_is_as_old_as_it_is_until_the_file_changes_it(tmp_path: Pat
     load(document(SPARSE | {"sources": [FIXED | {"rate": "3000.51"}]}), tmp_path)
     rate_set_at = PriceSource.objects.get().rate_set_at
     assert rate_set_at is not None
-    assert before <= rate_set_at <= timezone.now()
+    assert before <= rate_set_at <= database_now()
 
 
 def test_two_sources_that_are_alike_are_two(tmp_path: Path) -> None:

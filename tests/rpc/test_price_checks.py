@@ -14,6 +14,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from relayer_service.background.pools import map_threads
+from relayer_service.database.clock import database_now
 from relayer_service.models import PeriodicRun
 from relayer_service.observability import metrics
 from rpc import tasks
@@ -66,7 +67,7 @@ def test_the_price_of_a_token_is_read_from_its_sources(chain: Chain, deployed: D
     before = timezone.now()
     assert price_checks.refresh([token]) == {token.pk: ""}
     found = seen(token)
-    assert before <= found.pop("rated_at") <= timezone.now()
+    assert before <= found.pop("rated_at") <= database_now()
     details = found.pop("rate_details")
     # 2481.9375 / 1.0001 by the feeds, 2481.9375 by the pair, and the median of two is half way.
     assert found == {

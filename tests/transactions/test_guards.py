@@ -18,6 +18,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from relayer_service.background.tasks import queue
+from relayer_service.database.clock import database_now
 from relayers import guards
 from relayers.models import Relayer
 from signers import signing
@@ -78,7 +79,7 @@ def lane_state() -> dict[str, Any]:
         "relayer": lane.relayer and lane.relayer.identifier,
         "has watch": lane.watch is not None,
         "is leased": lane.lease is not None,
-        "is due": lane.due_at <= timezone.now(),
+        "is due": lane.due_at <= database_now(),
     }
 
 
