@@ -50,7 +50,6 @@ def rows(
             at_least=at_least,
             goal=goal,
             beside={f"{name}/s": round(rate[name]) for name in compared},
-            rounds={f"{name}/s": [round(each) for each in values] for name, values in compared.items()},
         )
 
     return [

@@ -1,6 +1,5 @@
-"""The table that every area adds its rows to, on paper and in `results.json`."""
+"""The table of an area: printed, and written to `results/AREA.md`."""
 
-import json
 import os
 import platform
 import statistics
@@ -14,7 +13,9 @@ from typing import Any
 
 from relayer_service import __version__
 
-RESULTS = Path(__file__).parent / "results.json"
+RESULTS = Path(__file__).parent / "results"
+COLUMNS = ("figure", "value", "held against", "bound", "", "medians")
+LINE = "{:9} {:52} {:>12}  {:34} {:17} {:7} {}"
 PACKAGES = {"django": "Django", "drf": "djangorestframework", "granian": "granian", "gunicorn": "gunicorn"}
 
 
@@ -33,9 +34,8 @@ class Row:
     at_least: float | None = None
     at_most: float | None = None
     goal: float | None = None
-    # The medians behind the value, and all that each round measured: they show how steady it was.
+    # The medians behind the value.
     beside: dict[str, float] = field(default_factory=dict)
-    rounds: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def bound(self) -> str:
@@ -54,7 +54,7 @@ class Row:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        names = ("figure", "value", "unit", "against", "beside", "rounds")
+        names = ("figure", "value", "unit", "against", "beside")
         return {name: asdict(self)[name] for name in names} | {"bound": self.bound, "met": self.met}
 
 
@@ -83,28 +83,32 @@ def circumstances(postgresql: str) -> dict[str, Any]:
 
 
 def write(run: dict[str, Any], areas: dict[str, dict[str, Any]]) -> None:
-    """Replace the rows of the areas that were measured; each keeps the date and the machine of its own run."""
-    kept: dict[str, Any] = json.loads(RESULTS.read_text())["areas"] if RESULTS.exists() else {}
-    measured = {name: run | found for name, found in areas.items()}
-    RESULTS.write_text(json.dumps(run | {"areas": kept | measured}, indent=1) + "\n")
+    """Replace the tables of the areas that were measured; the others stay, with the date of their own run."""
+    RESULTS.mkdir(exist_ok=True)
+    for name, found in areas.items():
+        rows = [COLUMNS, ("---",) * len(COLUMNS), *map(cells, found["rows"])]
+        lines = [f"# {name}", "", ". ".join(headings(run)), "", *(f"| {' | '.join(row)} |" for row in rows)]
+        (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")
+
+
+def headings(run: dict[str, Any]) -> list[str]:
+    machine, versions = run["machine"], run["versions"]
+    return [
+        f"{run['date']}, {machine['cpus']} CPUs ({machine['architecture']}, {machine['system']})",
+        ", ".join(f"{name} {number}" for name, number in versions.items()),
+    ]
+
+
+def cells(row: dict[str, Any]) -> tuple[str, ...]:
+    verdict = {None: "", True: "met", False: "MISSED"}[row["met"]]
+    beside = ", ".join(f"{name} {number:,g}" for name, number in row["beside"].items())
+    return row["figure"], f"{row['value']:,g} {row['unit']}", row["against"], row["bound"], verdict, beside
 
 
 def table(run: dict[str, Any], areas: dict[str, dict[str, Any]]) -> str:
     """Return the rows of all areas as one table."""
-    machine, versions = run["machine"], run["versions"]
-    lines = [
-        f"{run['date']}, {machine['cpus']} CPUs ({machine['architecture']}, {machine['system']})",
-        ", ".join(f"{name} {number}" for name, number in versions.items()),
-        "",
-        f"{'area':9} {'figure':52} {'value':>12}  {'held against':34} {'bound':17} {'':7} medians",
-    ]
-    for area, found in areas.items():
-        for row in found["rows"]:
-            value = f"{row['value']:,g} {row['unit']}"
-            verdict = {None: "", True: "met", False: "MISSED"}[row["met"]]
-            beside = ", ".join(f"{name} {number:,g}" for name, number in row["beside"].items())
-            lines.append(
-                f"{area:9} {row['figure']:52} {value:>12}  {row['against']:34} {row['bound']:17} {verdict:7} {beside}"
-            )
+    rows = [("area", *COLUMNS)]
+    rows += [(area, *cells(row)) for area, found in areas.items() for row in found["rows"]]
+    lines = [*headings(run), "", *(LINE.format(*row) for row in rows)]
     lines += ["", "; ".join(f"{area}: {found['seconds']} s" for area, found in areas.items())]
     return "\n".join(lines)

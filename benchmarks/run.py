@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     print(f"\n{report.table(run, found)}\n\nAfter {time.monotonic() - started:.0f} s.")
     if not options.fast:
         report.write(run, found)
-        print(f"Written to benchmarks/{report.RESULTS.name}.")
+        print(f"Written to benchmarks/{report.RESULTS.name}/.")
     return 0 if len(found) == len(options.areas or AREAS) else 1
 
 

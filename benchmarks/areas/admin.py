@@ -85,7 +85,6 @@ def rows_of(
             # SQLite has no index for searches of any part of a text.
             at_most=AT_MOST if engine == POSTGRESQL else None,
             beside={**medians(rounds, 1), f"{small:,} kB": kilobytes, f"{large:,} kB": more_kilobytes},
-            rounds={name: [round(each, 1) for each in values] for name, values in rounds.items()},
         ),
         Row(f"{title}, milliseconds", round(times[f"{large:,} ms"], 1), "ms", "", at_most=AT_MOST_MS),
         Row(

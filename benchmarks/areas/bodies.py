@@ -68,11 +68,7 @@ def row_of(endpoint: Endpoint, token: str, *, fast: bool) -> Row:
         "x",
         "a string of letters of that size",
         at_most=MAX_RATIO,
-        beside={"ordinary ms": round(usual * 1000, 1)},
-        rounds={
-            "ordinary ms": [round(each * 1000, 1) for each in turns],
-            **{name: [ratio] for name, ratio in slowest[:5]},
-        },
+        beside={"ordinary ms": round(usual * 1000, 1), **dict(slowest[:5])},
     )
 
 

@@ -101,7 +101,6 @@ class Clients:
                 "x",
                 f"the {allowed:g}/s that waiting allows",
                 beside=medians(rates, 0),
-                rounds={name: [round(each) for each in values] for name, values in rates.items()},
             ),
         ]
 
@@ -155,5 +154,4 @@ def added_row(figure: str, found: dict[str, list[float]], against: str, at_most:
         against,
         at_most=at_most,
         beside=medians(found, 2),
-        rounds={name: [round(each, 2) for each in values] for name, values in found.items()},
     )

@@ -115,5 +115,4 @@ def flat_row(figure: str, times: dict[str, list[float]], first: dict[str, float]
         f"page 1 of {SMALL:,}, both warmed",
         at_most=1.3,
         beside={**medians(times, 2), "x p99": round(found["p99 ms"] / first["p99 ms"], 2)},
-        rounds={name: [round(value, 2) for value in values] for name, values in times.items()},
     )

@@ -55,8 +55,7 @@ def single_rows(deployment: Deployment, chain: MiningChain, senders: Senders, ro
 
 def slowest(figure: str, seconds: list[float], best: float) -> Row:
     against = REFERENCE.format(f"at least {best:g} s")
-    rounds = {"s": [round(each, 3) for each in seconds]}
-    return Row(figure, round(max(seconds), 2), "s", against, at_most=best, rounds=rounds)
+    return Row(figure, round(max(seconds), 2), "s", against, at_most=best)
 
 
 def burst_rows(burst: Burst) -> list[Row]:

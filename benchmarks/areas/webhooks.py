@@ -158,7 +158,6 @@ class Webhooks:
                 "x",
                 "a bare loop of the HTTP client",
                 beside=medians(rates, 0),
-                rounds={name: [round(each) for each in values] for name, values in rates.items()},
             ),
             Row(
                 "p95 of a fast target beside one that hangs",
@@ -166,7 +165,6 @@ class Webhooks:
                 "x",
                 "the same target alone",
                 beside=medians(waits, 0),
-                rounds={name: [round(each) for each in values] for name, values in waits.items()},
             ),
         ]
 

@@ -72,7 +72,6 @@ def limited_rows(port: int, senders: Senders, seconds: float, rounds: int, clean
         "without rules",
         at_least=MIN_LIMITED_SHARE,
         beside=medians(rates, 0),
-        rounds={name: [round(each, 1) for each in values] for name, values in rates.items()},
     )
     # All callers wait for one row: the limit is exact.
     turns = {
@@ -87,7 +86,6 @@ def limited_rows(port: int, senders: Senders, seconds: float, rounds: int, clean
         "x",
         "without rules",
         beside=medians(one, 0),
-        rounds={name: [round(each, 1) for each in values] for name, values in one.items()},
     )
     return [shared, alone]
 
@@ -146,5 +144,4 @@ def row(callers: int, found: dict[str, list[Load]]) -> Row:
         "create a signer",
         at_least=MIN_SHARE,
         beside=medians(rates, 0) | medians(waits, 1),
-        rounds={name: [round(each, 1) for each in values] for name, values in (rates | waits).items()},
     )

@@ -51,7 +51,6 @@ def row(bench: Bench, wait: int) -> Row:
         f"{SEQUENTIAL_CALLS} calls of the node",
         at_most=MAX_ADDED_MS,
         beside={"p50 ms": round(p50, 1), "p99 ms": round(p99, 1), "calls ms": called},
-        rounds={"ms": [round(each, 1) for each in times]},
     )
 
 

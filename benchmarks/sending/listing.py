@@ -124,7 +124,6 @@ def beside_plain(small: int, times: dict[str, list[float]], plain_times: dict[st
         "a list of signers",
         at_most=MAX_PLAIN_RATIO,
         beside={**medians(times, 2), "p50 ms of signers": round(plain["p50 ms"], 2)},
-        rounds={name: [round(value, 2) for value in values] for name, values in times.items()},
     )
 
 
@@ -137,7 +136,6 @@ def row(size: int, query: str, times: dict[str, list[float]], small_times: dict[
         f"a relayer with {small}",
         at_most=MAX_RATIO,
         beside={**medians(times, 2), f"p50 ms of {small}": round(first["p50 ms"], 2)},
-        rounds={name: [round(value, 2) for value in values] for name, values in times.items()},
     )
 
 

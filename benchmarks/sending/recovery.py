@@ -35,7 +35,6 @@ def rows(bench: Bench) -> list[Row]:
             "s",
             "the lease of the lane",
             at_most=lease + MARGIN_SECONDS,
-            rounds={"s": [round(each, 1) for each in found]},
         )
     ]
 
