@@ -36,3 +36,16 @@ CONFIRMED = SUBMITTED | {"status": "confirmed", "version": 4, "block_number": 9,
 FAILED = CONFIRMED | {"status": "failed", "status_reason": "It reverted in block 9."}
 EXPIRED = TRANSACTION | {"status": "expired", "version": 2, "status_reason": "It was not sent in time."}
 CANCELED = TRANSACTION | {"status": "canceled", "version": 2, "status_reason": "It was canceled.", "is_canceled": True}
+TYPED_DATA: dict[str, Any] = {
+    "domain": {"name": "Mail", "chainId": 31337, "verifyingContract": f"0x{'cc' * 20}"},
+    "types": {
+        "EIP712Domain": [
+            {"name": "name", "type": "string"},
+            {"name": "chainId", "type": "uint256"},
+            {"name": "verifyingContract", "type": "address"},
+        ],
+        "Mail": [{"name": "contents", "type": "string"}, {"name": "amount", "type": "uint256"}],
+    },
+    "primaryType": "Mail",
+    "message": {"contents": "hello", "amount": 2**255},
+}
