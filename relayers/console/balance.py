@@ -37,7 +37,7 @@ class Balance(Panel):
                 "facts": facts(relayer),
                 "ranges": range_links(request, period.range),
                 **charts(relayer, period),
-                "top_up": top_up(relayer),
+                "top_up": deposit_details(relayer),
             }
         }
 
@@ -97,7 +97,7 @@ def stepped(label: str, points: list[str | None], colour: str) -> dict[str, Any]
     return line(label, points, colour) | {"stepped": True}
 
 
-def top_up(relayer: Relayer) -> dict[str, Any]:
+def deposit_details(relayer: Relayer) -> dict[str, Any]:
     """Return the address to send coins to, its QR code (EIP-681) and its page in the explorer; {} if unknown."""
     if not relayer.address:
         return {}

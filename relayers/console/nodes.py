@@ -51,7 +51,7 @@ class NodesAdmin(ResourceAdmin):
     def nodes_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        fleet = inventory.read_fleet()
+        fleet = inventory.read_inventory()
         state = inventory.read_state(node.key for node in fleet.nodes)
         context = {
             **self.admin_site.each_context(request),
@@ -71,7 +71,7 @@ class NodesAdmin(ResourceAdmin):
             raise PermissionDenied
         if request.method not in methods:
             return HttpResponseNotAllowed(methods)
-        node = inventory.read_fleet().find(key)
+        node = inventory.read_inventory().find(key)
         if node is None:
             raise Http404
         return node

@@ -38,7 +38,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Fleet:
+class Inventory:
     nodes: Sequence[Node]
     # Relayers that are not counted: their nodes are unknown until their next check, or their set is left out.
     unknown: int = 0
@@ -48,7 +48,7 @@ class Fleet:
         return next((node for node in self.nodes if node.key == key), None)
 
 
-def read_fleet() -> Fleet:
+def read_inventory() -> Inventory:
     """Return each node that a relayer depends on; counted in an index, and no URL is decrypted."""
     rows: Any = Relayer.objects.order_by().values_list("network", "node_keys")
     rows = rows.annotate(Count("sequence"), Min("sequence"))
@@ -74,7 +74,7 @@ def read_fleet() -> Fleet:
     every = sorted(
         [*shared, *found.values()], key=lambda node: (node.network, node.example is not None, -node.relayers)
     )
-    return Fleet(every, unknown, len(sets) > MAX_SETS)
+    return Inventory(every, unknown, len(sets) > MAX_SETS)
 
 
 def own_nodes(network: str, keys: str, count: int, example: Relayer | None) -> Iterator[Node]:
@@ -146,7 +146,6 @@ def url_of(node: Node) -> tuple[str, int | None]:
 
 def check_all() -> None:
     """Read the head block of every node, so that each has current statistics; private ones are never read from."""
-    fleet = read_fleet()
-    known = {node.key: node for node in fleet.nodes if not node.is_private}
+    known = {node.key: node for node in read_inventory().nodes if not node.is_private}
     found = [url_of(node) for node in known.values()]
     map_threads(lambda node: failover.status(*node), [(url, chain_id) for url, chain_id in found if url])

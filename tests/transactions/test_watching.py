@@ -17,7 +17,7 @@ from tests.transactions.lying_node import lying_node
 from tests.transactions.settled import add_attempt, broadcast, lane, look, sent, short_depths, statuses
 from transactions.lanes import gate
 from transactions.models import Attempt, Lane, Transaction
-from transactions.settlement import unsettled, watching
+from transactions.settlement import removable, watching
 from transactions.settlement.nonces import holds, nonce_owner
 from transactions.settlement.reading import ChainView, NodeReader
 
@@ -156,7 +156,7 @@ def test_a_search_that_fails_holds_up_no_other_lane(local_chain: LocalChain, mon
 
 
 def watched_lanes() -> list[Lane]:
-    return list(Lane.objects.filter(unsettled.has_unsettled_rows()))
+    return list(Lane.objects.filter(removable.has_removable_rows()))
 
 
 def test_a_lane_is_watched_until_its_confirmed_rows_are_final(local_chain: LocalChain) -> None:

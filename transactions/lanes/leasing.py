@@ -15,7 +15,7 @@ from relayer_service.database.clock import DatabaseNow
 from relayer_service.database.compiled import compiled
 from transactions.models import IS_OPEN, IS_PENDING, Lane, Transaction, Waiting, amount_text
 from transactions.settlement.nonces import restores
-from transactions.settlement.unsettled import has_unsettled_rows
+from transactions.settlement.removable import has_removable_rows
 
 # Lanes that one worker holds: each has rows in memory, and all share its threads.
 MAX_LANES = 500
@@ -27,7 +27,7 @@ def lease_length() -> timedelta:
 
 def has_work() -> Q:
     """Return the condition of a lane that a worker must have: open transactions, or some that a reorg can remove."""
-    return Q(Exists(Transaction.objects.filter(IS_OPEN, lane=OuterRef("pk")))) | Q(has_unsettled_rows())
+    return Q(Exists(Transaction.objects.filter(IS_OPEN, lane=OuterRef("pk")))) | Q(has_removable_rows())
 
 
 @compiled()

@@ -35,7 +35,7 @@ class ChainWatch(models.Model):
     nodes_digest = models.CharField(max_length=64, help_text="A hash of the sorted URLs, which may contain keys.")
     head_number = models.PositiveBigIntegerField(null=True)
     head_at = models.DateTimeField(null=True, help_text="When a new head block was last read.")
-    # A block at finality depth. If the chain has another one at its height, the chain was replaced.
+    # A block at finality depth. Another one at its height is logged; another genesis block means another chain.
     anchor_number = models.PositiveBigIntegerField(null=True)
     anchor_hash = models.CharField(max_length=66, blank=True)
     genesis_hash = models.CharField(max_length=66, blank=True)

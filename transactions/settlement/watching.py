@@ -116,7 +116,7 @@ def _question(lanes: Sequence[Lane], rows: Rows, watch: ChainWatch, network: Net
 def load(lanes: Sequence[Lane]) -> Rows:
     """Return the rows that a view can change: open ones with a nonce, and final ones that a reorg can contradict."""
     keys = sorted(lane.pk for lane in lanes)
-    found: list[Transaction] = [*_unsettled(keys), *_final(keys)]
+    found: list[Transaction] = [*_with_open_nonce(keys), *_final(keys)]
     attempts: dict[int, list[Attempt]] = defaultdict(list)
     nonces = {row.pk: row.nonce for row in found}
     for attempt in _attempts(sorted(nonces)):
@@ -140,7 +140,7 @@ def _with_nonce(lanes: list[int]) -> QuerySet[Transaction]:
 
 
 @compiled()
-def _unsettled(lanes: list[int]) -> QuerySet[Transaction]:
+def _with_open_nonce(lanes: list[int]) -> QuerySet[Transaction]:
     return _with_nonce(lanes).filter(IS_OPEN, status__in=[*IN_FLIGHT, Status.MINED])
 
 

@@ -9,7 +9,7 @@ from chain.networks import Network
 from chain.units import coins
 from relayers.models.top_ups import TopUpAmounts
 from transactions.models import FINAL, Lane, Status, TopUp, Transaction
-from transactions.settlement.unsettled import WATCHED_TIME
+from transactions.settlement.removable import WATCHED_TIME
 
 DAY = timedelta(days=1)
 # A balance that was read longer ago decides nothing.

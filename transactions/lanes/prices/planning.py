@@ -173,7 +173,7 @@ class _Planner:
         check_receiver(self.policies, transaction)
         limits.check(transaction, self.network)
         limits.check_size(transaction, self.network)
-        minimum = limits.minimum_gas(transaction, self.network) if self.model.has_ethereum_gas else 0
+        minimum = self.model.minimum_gas(transaction, self.network)
         if transaction.gas and transaction.gas < minimum:
             raise NotATransaction(f"its gas limit is {transaction.gas}, and it needs at least {minimum}")
 

@@ -16,7 +16,7 @@ from transactions.models import FINAL, Transaction
 WATCHED_TIME = timedelta(days=1)
 
 
-def has_unsettled_rows() -> Exists:
+def has_removable_rows() -> Exists:
     """Return the condition of a query of lanes: a reorg can still remove a final row, or has removed one.
 
     Such a lane is watched though it has no open row: a worker claims it, and does not release it.
