@@ -11,6 +11,7 @@ from relayer_client import errors
 from relayer_client.checks import check_access
 from relayer_client.encoding import query_string, to_json
 from relayer_client.failures import may_have_changed_something, may_succeed_later, request_failed
+from relayer_client.generations import report_generation
 from relayer_client.pools import AsyncPools
 from relayer_client.retries import Retries
 from relayer_client.wakeups import async_sleep
@@ -78,6 +79,7 @@ class AsyncTransport:
             try:
                 response = await http.send(request)
                 if response.is_success or response.status_code in accepted:
+                    report_generation(path, response.headers)
                     return _json(response, key)
                 failure = errors.api_error(response.status_code, response.headers, _json_or_none(response), key)
             except httpx.RequestError as error:

@@ -1,7 +1,7 @@
 """An outbox for Django: transactions that are committed together with the caller's rows, and sent afterwards.
 
 `enqueue` stores a transaction; `manage.py send_outbox`, or `sending.send_outbox_once` as a task of any queue, hands it
-over to the service and follows it; `signals.transaction_finished` reports its end.
+over to the service and follows it; `signals` report its end.
 """
 
 from __future__ import annotations
@@ -28,6 +28,20 @@ def enqueue(
     from relayer_client.outbox.models import OutboxTransaction
 
     return OutboxTransaction.objects.enqueue(relayer, key=key, using=using, **fields)
+
+
+def cancel(key: str, *, using: str | None = None) -> OutboxTransaction:
+    """End a queued transaction that was never handed over, and return its row; raise `StatusConflict` for others."""
+    from relayer_client.outbox.models import OutboxTransaction
+
+    return OutboxTransaction.objects.cancel(key, using)
+
+
+def retry(key: str, *, using: str | None = None) -> OutboxTransaction:
+    """Queue a failed transaction again that certainly was not accepted; raise `StatusConflict` for others."""
+    from relayer_client.outbox.models import OutboxTransaction
+
+    return OutboxTransaction.objects.retry(key, using)
 
 
 def follow_now(event: Event, *, using: str | None = None) -> None:

@@ -9,6 +9,7 @@ class OutboxConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from relayer_client.outbox.configuration import check_settings
+        from relayer_client.outbox.configuration import check_database, check_settings
 
         register(check_settings)
+        register(check_database)

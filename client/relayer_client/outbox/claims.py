@@ -4,13 +4,17 @@ A claim is one UPDATE on every database: it moves `next_attempt_at` to the end o
 holder of `claim` can write the row. The rows of a sender that was killed are due again after the lease.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from datetime import timedelta
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
 from django.db import connections, transaction
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from relayer_client.outbox.models import OutboxQuerySet, OutboxTransaction
@@ -20,23 +24,26 @@ FOLLOWED = ("status", "status_reason", "hash", "attempts", "next_attempt_at", "c
 
 
 class Claim:
-    """The first due rows of a queryset, in the order in which they were enqueued; `changes` are written to them."""
+    """Due rows of a queryset, to which `changes` are written. Relayers take turns; those of one are in their order."""
 
     def __init__(self, rows: OutboxQuerySet, limit: int, **changes: Any) -> None:
         self._id, self._ends_at = uuid4(), timezone.now() + LEASE
         # Where locked rows can be skipped, two senders do not choose the same ones.
         skips = connections[rows.db].features.has_select_for_update_skip_locked
         with transaction.atomic(rows.db) if skips else nullcontext():
-            candidates = rows.due().order_by("pk")
+            turn = Window(RowNumber(), partition_by=F("relayer"), order_by="pk")
+            first = rows.due().annotate(turn=turn).order_by("turn", "pk").values("pk")[:limit]
+            candidates = rows.due().filter(pk__in=first)
             candidates = candidates.select_for_update(skip_locked=True) if skips else candidates
-            chosen = list(candidates.values_list("pk", flat=True)[:limit])
+            chosen = list(candidates.values_list("pk", flat=True))
             if chosen:
                 # Its conditions are checked again: another sender may have been first.
                 due = rows.due().filter(pk__in=chosen)
                 due.update(claim=self._id, next_attempt_at=self._ends_at, **changes)
         # Those of them that are still claimed.
         self.left = OutboxTransaction.objects.using(rows.db).filter(pk__in=chosen, claim=self._id)
-        self.rows = list(self.left.order_by("pk")) if chosen else []
+        found, turns = self.left.order_by("pk") if chosen else (), defaultdict[str, Iterator[int]](count)
+        self.rows = sorted(found, key=lambda row: next(turns[row.relayer]))
         self.is_full = len(chosen) == limit
 
     @property

@@ -12,6 +12,7 @@ from relayer_client import Client, Relayer, Transaction, errors
 from relayer_client.outbox.claims import Claim
 from relayer_client.outbox.models import OutboxQuerySet, OutboxTransaction, Status
 from relayer_client.outbox.pauses import poll_pause, retry_pause
+from relayer_client.outbox.restores import Restores
 
 logger = logging.getLogger("relayer_client.outbox")
 
@@ -23,33 +24,52 @@ CHECK = "Check how it ended."
 FORGOTTEN = f"The service no longer has this transaction. {CHECK}"
 
 
-def follow(client: Client, rows: OutboxQuerySet) -> Claim:
+def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
     """Update accepted rows that are due; those of a relayer that cannot be read are due again later."""
     claim = Claim(rows.open(), BATCH_ROWS)
     changed: list[OutboxTransaction] = []
     for relayer_id, group in groupby(sorted(claim.rows, key=attrgetter("relayer")), attrgetter("relayer")):
         waiting = list(group)
-        of_relayer = claim.left.filter(relayer=relayer_id)
+        of_relayer, now = claim.left.filter(relayer=relayer_id), timezone.now()
         try:
             relayer = client.relayer(relayer_id)
-        except ValueError as error:
-            logger.error("Transactions of %s are uncertain: %s", relayer_id, error)
-            uncertain = {"status": Status.UNCERTAIN, "status_reason": f"{error} {CHECK}", "next_attempt_at": None}
-            of_relayer.update(claim=None, updated_at=timezone.now(), **uncertain)
-            continue
-        try:
             found = read(relayer, {row.transaction_id for row in waiting})
-        except errors.RelayerClientError as error:
+        except (errors.RelayerClientError, ValueError) as error:
+            if isinstance(error, ValueError) or is_missing(relayer, error):
+                logger.error("Transactions of %s are uncertain: %s", relayer_id, error)
+                uncertain = {"status": Status.UNCERTAIN, "status_reason": f"{error} {CHECK}", "attempts": 0}
+                of_relayer.update(claim=None, updated_at=now, next_attempt_at=now, **uncertain)
+                continue
             logger.warning("Transactions of %s cannot be read: %s", relayer_id, error)
-            later = timezone.now() + retry_pause(min(row.attempts for row in waiting), error)
-            of_relayer.update(claim=None, next_attempt_at=later, attempts=F("attempts") + 1)
+            later = now + retry_pause(min(row.attempts for row in waiting), error)
+            unread = {"status_reason": f"Its status cannot be read. {error}", "attempts": F("attempts") + 1}
+            of_relayer.update(claim=None, next_attempt_at=later, **unread)
             continue
+        if None in found.values():
+            restores.report(relayer_id, "an accepted transaction is missing")
         for row in waiting:
             for name, value in progress(row, found[row.transaction_id]).items():
                 setattr(row, name, value)
         changed += waiting
+    # First: if this process is killed, the rows are read again.
+    restores.save()
     claim.save_all(changed)
     return claim
+
+
+def is_missing(relayer: Relayer, error: Exception) -> bool:
+    """Return whether a relayer does not exist. With a token that is limited to others, it cannot be read, either."""
+    if not is_not_found(error):
+        return False
+    try:
+        relayer.dry_run(to=f"0x{'00' * 20}")
+    except errors.RelayerClientError as refusal:
+        return is_not_found(refusal)
+    return False
+
+
+def is_not_found(error: Exception) -> bool:
+    return isinstance(error, errors.NotFound) and error.code == "not_found"
 
 
 def read(relayer: Relayer, wanted: set[str]) -> dict[str, Transaction | None]:
@@ -63,7 +83,9 @@ def read(relayer: Relayer, wanted: set[str]) -> dict[str, Transaction | None]:
     for identifier in sorted(wanted - found.keys()):
         try:
             found[identifier] = relayer.get_transaction(identifier)
-        except (errors.NotFound, ValueError):
+        except (errors.NotFound, ValueError) as error:
+            if isinstance(error, errors.NotFound) and not is_not_found(error):
+                raise
             found[identifier] = None
     if None in found.values():
         # With a token that is limited to other relayers nothing is found, either: this raises then.
@@ -76,7 +98,7 @@ def progress(row: OutboxTransaction, found: Transaction | None) -> dict[str, Any
     now = timezone.now()
     if found is None:
         logger.error("%s is uncertain: %s", row.key, FORGOTTEN)
-        return {"status": Status.UNCERTAIN, "status_reason": FORGOTTEN, "next_attempt_at": None}
+        return {"status": Status.UNCERTAIN, "status_reason": FORGOTTEN, "attempts": 0, "next_attempt_at": now}
     attempts = row.attempts + 1 if found.status == row.status else 0
     return {
         "status": found.status,

@@ -15,14 +15,17 @@ from django.utils import timezone
 
 from relayer_client import Client, errors
 from relayer_client.outbox.claims import Claim
-from relayer_client.outbox.following import progress
+from relayer_client.outbox.following import is_not_found, progress
 from relayer_client.outbox.models import OutboxQuerySet, OutboxTransaction, Status
-from relayer_client.outbox.pauses import retry_pause
+from relayer_client.outbox.pauses import MAX_GROWTH, retry_pause
+from relayer_client.outbox.restores import Restores
 
 logger = logging.getLogger("relayer_client.outbox")
 
 # Small, as a sender that is killed leaves a doubt about each of them.
 BATCH_ROWS = 25
+# So many relayers are read before a row is sent again that may have been accepted.
+PROBES = 100
 # Well below the day for which the service keeps a transaction at least.
 REPEAT_LIMIT = timedelta(hours=20)
 TOO_LATE = (
@@ -30,7 +33,8 @@ TOO_LATE = (
     "Check whether it was sent."
 )
 OTHER_BODY = "The service has its key with another body. Check whether it was sent."
-OTHER_ID = "{} It was handed over at {} without an answer. Check whether it was sent."
+UNANSWERED = "{} It was handed over at {} without an answer. Check whether it was sent."
+RESTORED = "The service's database was restored since."
 # Codes of bad requests that are not about the transaction.
 NOT_THE_BODY = frozenset({None, "bad_request", "https_required", "invalid_header", "incomplete_body"})
 # The other rows of the relayer would be refused, too.
@@ -40,26 +44,40 @@ OF_THE_RELAYER = (errors.Forbidden, errors.NotFound, errors.Conflict, errors.Que
 class HandOver:
     """A batch of queued rows. `failure` is why it has ended early: the service cannot be used."""
 
-    def __init__(self, client: Client, rows: OutboxQuerySet) -> None:
+    def __init__(self, client: Client, rows: OutboxQuerySet, restores: Restores) -> None:
         self.client = client
+        self.restores = restores
         self.queued = rows.queued()
         self.failure: errors.RelayerClientError | None = None
-        self.accepted = 0
+        self.accepted, self.is_read = 0, True
         self.refusing_relayers: set[str] = set()
         self.started = timezone.now()
+        if restores.hold:
+            later = self.started + retry_pause(MAX_GROWTH)
+            if self.queued.due().update(status_reason=restores.hold, next_attempt_at=later):
+                logger.error(restores.hold)
         # Before any request: whoever finds the row after a kill knows that there may have been one.
         since = Coalesce("unanswered_since", Value(self.started))
-        self.claim = Claim(self.queued, BATCH_ROWS, unanswered_since=since)
+        self.claim = Claim(self.queued.none() if restores.hold else self.queued, BATCH_ROWS, unanswered_since=since)
 
     def run(self, should_stop: Callable[[], bool]) -> None:
         rows = [row for row in self.claim.rows if self._has_path(row)]
-        if rows:
-            self._probe(rows[0])
+        relayers = dict.fromkeys(row.relayer for row in rows)
+        if any(row.unanswered_since != self.started for row in rows):
+            # The service may have forgotten their keys, which shows at the relayers that send most.
+            busiest = sorted(self.restores.known, key=lambda relayer: -self.restores.known[relayer])
+            relayers |= dict.fromkeys(busiest[:PROBES])
+        for relayer in relayers:
+            if self.failure is None:
+                self._probe(relayer)
+        self.restores.save()
         for row in rows:
-            if self.failure is not None or self.claim.has_ended or should_stop():
-                self.claim.release(unanswered_since=self._without_own_doubt())
+            if self.failure is not None or self.restores.hold or self.claim.has_ended or should_stop():
+                reason = {"status_reason": str(self.failure)} if self.failure else {}
+                self.claim.release(unanswered_since=self._without_own_doubt(), **reason)
                 break
-            if row.relayer not in self.refusing_relayers:
+            # Without all readings, a doubt waits for the end of the lease.
+            if row.relayer not in self.refusing_relayers and (self.is_read or row.unanswered_since == self.started):
                 self._send(row)
 
     def _has_path(self, row: OutboxTransaction) -> bool:
@@ -67,29 +85,31 @@ class HandOver:
         try:
             self.client.relayer(row.relayer)
         except ValueError as error:
-            since = row.unanswered_since
-            if since is None or since == self.started:
-                self._reject(row, error)
-            else:
-                self._doubt(row, OTHER_ID.format(error, since.isoformat(timespec="seconds")))
+            self._end(row, error)
             return False
         return True
 
-    def _probe(self, row: OutboxTransaction) -> None:
-        """Read something first: an outage then leaves no row in doubt."""
+    def _probe(self, relayer: str) -> None:
+        """Read something first: an outage then leaves no row in doubt, and a restored database is noticed."""
         try:
-            self.client.relayer(row.relayer).list_transactions(per_page=1).first()
-        except (*errors.TRANSIENT, errors.ServerError) as error:
+            self.client.relayer(relayer).list_transactions(per_page=1).first()
+        except errors.TRANSIENT as error:
             logger.warning("The service is unavailable: %s", error)
             self.failure = error
+        except errors.ServerError as error:
+            self.is_read = False
+            self._postpone(relayer, error)
         except errors.ApiError:
             # Whether it refuses to send, too, is for the request to find out.
             pass
 
     def _send(self, row: OutboxTransaction) -> None:
-        since = row.unanswered_since
-        if since is not None and since < self.started - REPEAT_LIMIT:
+        since, restored_at = row.unanswered_since or self.started, self.restores.acknowledged_at
+        if since < self.started - REPEAT_LIMIT:
             self._doubt(row, TOO_LATE.format(since.isoformat(timespec="seconds")))
+            return
+        if since != self.started and restored_at and since <= restored_at:
+            self._doubt(row, UNANSWERED.format(RESTORED, since.isoformat(timespec="seconds")))
             return
         try:
             sent = self.client.relayer(row.relayer).send(idempotency_key=str(row.idempotency_key), **row.fields())
@@ -97,39 +117,46 @@ class HandOver:
             self._doubt(row, OTHER_BODY)
         except errors.RelayerClientError as error:
             if is_rejected(error):
-                self._reject(row, error)
+                self._end(row, error)
             else:
-                self._postpone(row, error)
+                self._postpone(row.relayer, error, row)
+                if not isinstance(error, OF_THE_RELAYER):
+                    self.failure = error
         else:
             self.accepted += 1
             self.claim.save(row, transaction_id=sent.id, unanswered_since=None, **progress(row, sent))
 
-    def _reject(self, row: OutboxTransaction, error: Exception) -> None:
+    def _end(self, row: OutboxTransaction, error: Exception) -> None:
+        """End a row that will never be accepted: as `uncertain` if an earlier request may have been."""
+        since = row.unanswered_since or self.started
+        if since != self.started or getattr(error, "may_have_been_carried_out", False):
+            self._doubt(row, UNANSWERED.format(error, since.isoformat(timespec="seconds")))
+            return
         logger.warning("%s was rejected: %s", row.key, error)
         values = {"status": Status.FAILED, "status_reason": str(error), "attempts": 0, "unanswered_since": None}
         self.claim.save(row, next_attempt_at=timezone.now(), **values)
 
     def _doubt(self, row: OutboxTransaction, reason: str) -> None:
         logger.error("%s is uncertain: %s", row.key, reason)
-        self.claim.save(row, status=Status.UNCERTAIN, status_reason=reason, next_attempt_at=None)
+        values = {"status": Status.UNCERTAIN, "status_reason": reason, "attempts": 0}
+        self.claim.save(row, next_attempt_at=timezone.now(), **values)
 
-    def _postpone(self, row: OutboxTransaction, error: errors.RelayerClientError) -> None:
-        """Try a row again later, and with it what would be refused for the same reason."""
-        logger.warning("%s was not accepted: %s", row.key, error)
-        later = timezone.now() + retry_pause(row.attempts, error)
-        doubt = F("unanswered_since") if error.may_have_been_carried_out else self._without_own_doubt()
-        values = {"status_reason": str(error), "attempts": row.attempts + 1, "unanswered_since": doubt}
-        self.claim.save(row, next_attempt_at=later, **values)
-        if isinstance(error, errors.SpendingRefused):
-            return
-        if isinstance(error, OF_THE_RELAYER):
-            self.refusing_relayers.add(row.relayer)
-            same = self.queued.filter(relayer=row.relayer)
-            same.due().update(next_attempt_at=later)
-            claimed = self.claim.left.filter(relayer=row.relayer)
-            claimed.update(claim=None, next_attempt_at=later, unanswered_since=self._without_own_doubt())
-        else:
-            self.failure = error
+    def _postpone(self, relayer: str, error: errors.RelayerClientError, row: OutboxTransaction | None = None) -> None:
+        """Try a row again later, and all of its relayer that would be refused, too: longer each time."""
+        logger.warning("%s was not accepted: %s", row or relayer, error)
+        is_about_row = isinstance(error, errors.SpendingRefused)
+        same = [each for each in self.claim.rows if each == row or (each.relayer == relayer and not is_about_row)]
+        attempts = max((each.attempts for each in same), default=0)
+        later = timezone.now() + retry_pause(attempts, error)
+        values = {"status_reason": str(error), "attempts": attempts + 1, "next_attempt_at": later}
+        if row:
+            doubt = F("unanswered_since") if error.may_have_been_carried_out else self._without_own_doubt()
+            self.claim.save(row, unanswered_since=doubt, **values)
+        if not is_about_row:
+            self.refusing_relayers.add(relayer)
+            self.queued.filter(relayer=relayer).due().update(**values)
+            claimed = self.claim.left.filter(relayer=relayer)
+            claimed.update(claim=None, unanswered_since=self._without_own_doubt(), **values)
 
     def _without_own_doubt(self) -> Expression:
         """Return `unanswered_since` without what this batch has set; an earlier doubt stays."""
@@ -137,5 +164,5 @@ class HandOver:
 
 
 def is_rejected(error: errors.RelayerClientError) -> bool:
-    """Return whether the transaction itself is wrong, so that it would be rejected again."""
-    return isinstance(error, errors.BadRequest) and error.code not in NOT_THE_BODY
+    """Return whether the transaction itself is wrong, or there is no such relayer."""
+    return is_not_found(error) or (isinstance(error, errors.BadRequest) and error.code not in NOT_THE_BODY)

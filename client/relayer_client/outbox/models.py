@@ -14,11 +14,19 @@ from relayer_client.checks import resource_path
 from relayer_client.encoding import to_json
 from relayer_client.errors import RelayerClientError
 from relayer_client.fields import TransactionFields
+from relayer_client.outbox.validation import find_faults
 from relayer_client.results import FINAL
+
+WAITING = "It waits for a sender: manage.py send_outbox hands it over."
+CANCELED = "It was canceled before it was handed over."
 
 
 class KeyReused(RelayerClientError):
     """The key belongs to a transaction with another content."""
+
+
+class StatusConflict(RelayerClientError):
+    """The row is in a state that does not allow this."""
 
 
 class Status(models.TextChoices):
@@ -45,8 +53,39 @@ class OutboxQuerySet(models.QuerySet["OutboxTransaction"]):
         """Return what the service has accepted, and not finished."""
         return self.exclude(status__in=[Status.QUEUED, Status.UNCERTAIN, *FINAL])
 
-    def final(self) -> OutboxQuerySet:
-        return self.filter(status__in=FINAL)
+    def to_report(self) -> OutboxQuerySet:
+        """Return what a signal is sent for, once it is due."""
+        return self.filter(status__in=[Status.UNCERTAIN, *FINAL])
+
+    def cancelable(self) -> OutboxQuerySet:
+        """Return what no sender may have handed over: a claim sets `unanswered_since` in the same statement."""
+        return self.queued().filter(unanswered_since=None)
+
+    def retryable(self) -> OutboxQuerySet:
+        """Return what has failed, and certainly was not accepted."""
+        return self.filter(status=Status.FAILED, transaction_id="", unanswered_since=None)
+
+    def change(self, status: Status, reason: str, **values: Any) -> int:
+        """Set the status of rows, and end claims: a sender that has one writes nothing any more."""
+        now = timezone.now()
+        values |= {"status": status, "status_reason": reason, "attempts": 0, "claim": None, "notified_at": None}
+        return self.update(next_attempt_at=now, updated_at=now, **values)
+
+    def cancel(self, key: str, using: str | None = None) -> OutboxTransaction:
+        row = self.writable(using).filter(key=key)
+        found = row.cancelable().change(Status.CANCELED, CANCELED)
+        return row.get_changed(found, "It can be canceled only before it is handed over")
+
+    def retry(self, key: str, using: str | None = None) -> OutboxTransaction:
+        row = self.writable(using).filter(key=key)
+        found = row.retryable().change(Status.QUEUED, WAITING)
+        return row.get_changed(found, "It can be tried again only if it failed and certainly was not accepted")
+
+    def get_changed(self, found: int, rule: str) -> OutboxTransaction:
+        row = self.get()
+        if not found:
+            raise StatusConflict(f"{row.key} is {row.status}. {rule}. {row.status_reason}")
+        return row
 
     def due(self) -> OutboxQuerySet:
         return self.filter(next_attempt_at__lte=timezone.now())
@@ -71,6 +110,8 @@ class OutboxQuerySet(models.QuerySet["OutboxTransaction"]):
             resource_path("relayers", relayer)
         except ValueError as error:
             raise ValidationError({"relayer": str(error)}) from None
+        if faults := find_faults(row.fields()):
+            raise ValidationError(faults)
         try:
             with atomic(using=rows.db):
                 row.save(force_insert=True, using=rows.db)
@@ -123,7 +164,9 @@ class OutboxTransaction(models.Model):
         help_text="Sent with each attempt: it is accepted once.",
     )
     status = models.CharField(max_length=32, choices=Status.choices, default=Status.QUEUED)
-    status_reason = models.TextField(blank=True, help_text="Why it is in its status, and not further.")
+    status_reason = models.TextField(
+        blank=True, default=WAITING, help_text="Why it is in its status, and not further."
+    )
     transaction_id = models.CharField(max_length=36, blank=True, db_index=True, help_text="The service's ID.")
     hash = models.CharField(max_length=66, blank=True)
     attempts = models.PositiveIntegerField(default=0, help_text="Since its status has changed.")
@@ -166,3 +209,19 @@ class OutboxTransaction(models.Model):
         if self.data:
             fields["data"] = self.data
         return fields
+
+
+class RelayerGeneration(models.Model):
+    """How far the service was with a relayer. With `evidence` of a restored database, nothing is handed over."""
+
+    relayer = models.CharField(max_length=255, primary_key=True)
+    generation = models.PositiveBigIntegerField(default=0, help_text="The highest that was read.")
+    evidence = models.TextField(blank=True, help_text="Why the service's database seems to be restored.")
+    acknowledged_at = models.DateTimeField(null=True, blank=True, help_text="When staff allowed to go on.")
+
+    class Meta:
+        app_label = "relayer_outbox"
+        verbose_name = "generation"
+
+    def __str__(self) -> str:
+        return self.relayer

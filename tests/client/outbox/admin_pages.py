@@ -10,17 +10,19 @@ from django.contrib.admin.models import LogEntry  # noqa: E402
 from django.contrib.auth.models import Permission, User  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection, transaction  # noqa: E402
+from django.db.models import Model  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext, setup_test_environment  # noqa: E402
+from django.utils import timezone  # noqa: E402
 
 from relayer_client.outbox import enqueue  # noqa: E402
-from relayer_client.outbox.models import OutboxTransaction, Status  # noqa: E402
+from relayer_client.outbox.models import OutboxTransaction, RelayerGeneration, Status  # noqa: E402
 
 LIST = "/admin/relayer_outbox/outboxtransaction/"
 
 
 def sign_in(*codenames: str) -> Client:
-    user = User.objects.create_user(f"staff-{'-'.join(codenames)}", is_staff=True)
+    user = User.objects.create_user(f"staff-{User.objects.count()}", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
     client = Client()
     client.force_login(user)
@@ -32,9 +34,9 @@ def add(*keys: str) -> list[OutboxTransaction]:
         return [enqueue("sender", to=f"0x{'11' * 20}", key=key) for key in keys]
 
 
-def choose(client: Client, action: str, *rows: OutboxTransaction) -> str:
-    data = {"action": action, "_selected_action": [row.pk for row in rows]}
-    return client.post(LIST, data, follow=True).content.decode()
+def choose(client: Client, action: str, *rows: Model, path: str = LIST, **fields: str) -> str:
+    data = {"action": action, "_selected_action": [row.pk for row in rows], **fields}
+    return client.post(path, data, follow=True).content.decode()
 
 
 def status_of(row: OutboxTransaction) -> tuple[str, bool]:
@@ -94,7 +96,12 @@ def check_only_unsent_rows_are_tried_again() -> None:
         ("confirmed", False),
     ]
     assert LogEntry.objects.count() == 2
-    assert "1 changed, 4 skipped." in choose(client, "mark_as_confirmed", *rows)
+    # Nothing is changed before it is confirmed for the rows that the page lists.
+    page = choose(client, "mark_as_confirmed", *rows)
+    assert "d: 0 wei from sender" in page
+    assert "e: 0 wei" not in page
+    assert status_of(forgotten) == ("uncertain", False)
+    assert "1 changed, 0 skipped." in choose(client, "mark_as_confirmed", forgotten, is_sure="yes")
     # It is due: the signal is sent.
     assert status_of(forgotten) == ("confirmed", True)
     OutboxTransaction.objects.filter(pk=uncertain.pk).update(status=Status.UNCERTAIN)
@@ -102,10 +109,41 @@ def check_only_unsent_rows_are_tried_again() -> None:
     assert status_of(uncertain) == ("failed", True)
 
 
+def check_only_rows_that_were_not_handed_over_are_canceled() -> None:
+    client = sign_in("view_outboxtransaction", "change_outboxtransaction")
+    waiting, claimed = rows = add("waiting", "claimed")
+    OutboxTransaction.objects.filter(pk=claimed.pk).update(unanswered_since=timezone.now())
+    assert "1 changed, 1 skipped." in choose(client, "cancel", *rows)
+    assert (status_of(waiting), status_of(claimed)) == (("canceled", True), ("queued", True))
+
+
+def check_a_row_shows_its_reason_its_transfer_and_a_link() -> None:
+    client = sign_in("view_outboxtransaction")
+    (row,) = add("transfer")
+    data = f"0xa9059cbb{'0' * 24}{'22' * 20}{1_500_000:064x}"
+    OutboxTransaction.objects.filter(pk=row.pk).update(relayer="own", data=data, transaction_id="an-id")
+    page = client.get(LIST, {"relayer": "own"}).content.decode()
+    assert "It waits for a sender" in page
+    assert f"1500000 units to 0x{'22' * 20}" in page
+    assert '<a href="http://127.0.0.1:9/admin/transactions/transaction/?q=an-id">an-id</a>' in page
+    assert "read-only" not in page
+
+
+def check_a_restore_is_shown_and_acknowledged() -> None:
+    permissions = ("view_outboxtransaction", "view_relayergeneration", "change_relayergeneration")
+    client = sign_in(*permissions)
+    fallen = RelayerGeneration.objects.create(relayer="fallen", generation=7, evidence="the generation fell")
+    RelayerGeneration.objects.create(relayer="idle", generation=9)
+    assert "fallen: the generation fell" in client.get(LIST).content.decode()
+    choose(client, "acknowledge", fallen, path="/admin/relayer_outbox/relayergeneration/")
+    assert {*RelayerGeneration.objects.values_list("evidence", "generation")} == {("", 0)}
+    assert "seems to be restored" not in client.get(LIST).content.decode()
+
+
 def check_actions_need_the_permission() -> None:
     (row,) = add("not permitted")
     OutboxTransaction.objects.filter(pk=row.pk).update(status=Status.UNCERTAIN)
-    choose(sign_in("view_outboxtransaction", "add_outboxtransaction"), "mark_as_confirmed", row)
+    choose(sign_in("view_outboxtransaction", "add_outboxtransaction"), "mark_as_confirmed", row, is_sure="yes")
     row.refresh_from_db()
     assert row.status == Status.UNCERTAIN
 
@@ -117,4 +155,7 @@ if __name__ == "__main__":
     check_lists()
     check_rows_are_read_only()
     check_only_unsent_rows_are_tried_again()
+    check_only_rows_that_were_not_handed_over_are_canceled()
+    check_a_row_shows_its_reason_its_transfer_and_a_link()
+    check_a_restore_is_shown_and_acknowledged()
     check_actions_need_the_permission()

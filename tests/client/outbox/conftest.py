@@ -13,7 +13,7 @@ from django.db.migrations.state import ProjectState
 
 from relayer_client import NO_RETRIES, Client
 from relayer_client.outbox import claims, following, handing_over, sending
-from relayer_client.outbox.models import OutboxTransaction
+from relayer_client.outbox.models import OutboxTransaction, RelayerGeneration
 from tests.client.outbox import shop
 from tests.client.outbox.fake_service import FakeService, fake_service
 from tests.client.running import Service, mine_always
@@ -21,14 +21,17 @@ from tests.client.running import Service, mine_always
 
 @pytest.fixture(scope="package")
 def outbox_table(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    module = import_module("relayer_client.outbox.migrations.0001_initial")
-    migration = module.Migration("0001_initial", "relayer_outbox")
+    names = ("0001_initial", "0002_safeguards")
+    modules = [import_module(f"relayer_client.outbox.migrations.{name}") for name in names]
     with django_db_blocker.unblock():
-        with connection.schema_editor() as editor:
-            migration.apply(ProjectState(), editor)
+        state = ProjectState()
+        for name, module in zip(names, modules, strict=True):
+            with connection.schema_editor() as editor:
+                state = module.Migration(name, "relayer_outbox").apply(state, editor)
         yield
         with connection.schema_editor() as editor:
-            migration.unapply(ProjectState(), editor)
+            editor.delete_model(OutboxTransaction)
+            editor.delete_model(RelayerGeneration)
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +54,7 @@ def shared_outbox(outbox_table: None, transactional_db: None) -> Iterator[None]:
     """An empty outbox, whose rows are committed."""
     yield
     OutboxTransaction.objects.all().delete()
+    RelayerGeneration.objects.all().delete()
 
 
 @pytest.fixture

@@ -14,6 +14,11 @@ from tests.client.scripted_server import Answer, Request, ScriptedServer, ok, re
 from tests.servers import serving
 
 NOT_FOUND = refused(404, "not_found")
+PREFIX = "/api/v1/relayers/"
+
+
+def relayer_of(request: Request) -> str:
+    return request.path.removeprefix(PREFIX).partition("/")[0]
 
 
 class FakeService(ScriptedServer):
@@ -21,6 +26,8 @@ class FakeService(ScriptedServer):
         super().__init__([])
         # By idempotency key.
         self.accepted: dict[str, dict[str, Any]] = {}
+        # Of relayers whose responses have the header.
+        self.generations: dict[str, int] = {}
         # Returns what a request is answered instead; it is called before the request is carried out.
         self.refusal: Callable[[Request], Answer | None] = lambda request: None
         # The same, after it was carried out.
@@ -32,10 +39,12 @@ class FakeService(ScriptedServer):
             if answer := self.refusal(request):
                 return answer
             found = self._answer(request)
+            if found.status == 200 and (generation := self.generations.get(relayer_of(request))) is not None:
+                found.headers["Relayer-Generation"] = str(generation)
             return self.loss(request) or found
 
     def _answer(self, request: Request) -> Answer:
-        path, _, _ = request.path.removeprefix("/api/v1/relayers/").partition("?")
+        path, _, _ = request.path.removeprefix(PREFIX).partition("?")
         relayer_id, _, *identifiers = path.split("/")
         if request.method == "POST":
             stored = {**TRANSACTION, **json.loads(request.body), "id": str(uuid4()), "relayer_id": relayer_id}
@@ -44,6 +53,11 @@ class FakeService(ScriptedServer):
         if identifiers:
             return next((ok(each) for each in own if each["id"] == identifiers[0]), NOT_FOUND)
         return ok(own[::-1], pagination={"per_page": len(own) + 1, "current_page": 1, "total_items": len(own)})
+
+    @property
+    def senders(self) -> list[str]:
+        """The relayers of the requests to send, in their order."""
+        return [relayer_of(each) for each in self.requests if each.method == "POST"]
 
     @property
     def posts(self) -> list[dict[str, Any]]:

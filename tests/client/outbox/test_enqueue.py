@@ -61,9 +61,21 @@ def test_concurrent_calls_with_one_key_store_one_row(shared_outbox: None) -> Non
 
 def test_a_wrong_value_is_an_error_at_once(outbox: None) -> None:
     cases: list[tuple[str, Any]] = [("to", "0x12"), ("value", -1), ("value", 1.5), ("data", "0xabc"), ("data", "ab")]
+    cases += [("value", 2**256), ("gas_limit", "0x8000000000000000"), ("gas_price", "1.5"), ("gas_price", True)]
+    cases += [("to", RECEIVER.replace("C", "c")), ("speed", "fastt"), ("max_fee_per_gas", 1)]
     for name, value in cases:
-        with pytest.raises(ValidationError, match=name):
+        with pytest.raises(ValidationError) as raised:
             add("payout-1", **{name: value})
+        assert [*raised.value.message_dict] == [name]
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        ("data", {"to": None, "data": b""}),
+        ("speed", {"speed": "fast", "gas_price": 1}),
+    ]
+    for name, values in wrong:
+        with pytest.raises(ValidationError, match=name):
+            add("payout-1", **values)
+    for key, address in enumerate((RECEIVER, RECEIVER.lower(), f"0x{RECEIVER[2:].upper()}")):
+        add(str(key), to=address, value=hex(2**256 - 1), max_fee_per_gas=2, max_priority_fee_per_gas="1")
 
 
 def test_a_relayer_that_has_no_path_and_an_unknown_field_are_errors_at_once(outbox: None) -> None:

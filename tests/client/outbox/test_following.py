@@ -14,11 +14,12 @@ from django.test.utils import CaptureQueriesContext
 from relayer_client import NO_RETRIES, Client
 from relayer_client.outbox import follow_now
 from relayer_client.outbox.following import follow
-from relayer_client.outbox.models import OutboxTransaction
+from relayer_client.outbox.models import OutboxTransaction, Status
+from relayer_client.outbox.restores import Restores
 from relayer_client.outbox.sending import run_once
-from relayer_client.outbox.signals import transaction_finished
+from relayer_client.outbox.signals import transaction_finished, transaction_uncertain
 from relayer_client.webhooks import Event
-from tests.client.outbox.fake_service import FakeService
+from tests.client.outbox.fake_service import NOT_FOUND, FakeService
 from tests.client.outbox.rows import add, add_many, make_due, statuses
 from tests.client.scripted_server import DROP, refused
 from tests.concurrency import in_threads
@@ -28,16 +29,18 @@ Receiver = Callable[..., None]
 
 @pytest.fixture
 def connect() -> Iterator[Callable[[Receiver], None]]:
-    """Connect a receiver until the end of the test."""
+    """Connect a receiver to both signals until the end of the test."""
     connected: list[Receiver] = []
 
     def connect(receiver: Receiver) -> None:
         connected.append(receiver)
-        transaction_finished.connect(receiver, weak=False)
+        for signal in (transaction_finished, transaction_uncertain):
+            signal.connect(receiver, weak=False)
 
     yield connect
     for receiver in connected:
-        transaction_finished.disconnect(receiver)
+        for signal in (transaction_finished, transaction_uncertain):
+            signal.disconnect(receiver)
 
 
 def send(client: Client, count: int = 1) -> None:
@@ -64,6 +67,41 @@ def test_a_final_status_is_reported(
     assert len(found) == 1
 
 
+def test_an_uncertain_row_is_reported_by_its_signal(
+    outbox: None, fake: FakeService, client: Client, connect: Callable[[Receiver], None]
+) -> None:
+    found: list[Any] = []
+    connect(lambda signal, transaction, **_: found.append((signal is transaction_uncertain, transaction.status)))
+    send(client)
+    fake.accepted.clear()
+    run_once(client)
+    make_due()
+    run_once(client)
+    assert found == [(True, "uncertain")]
+    # Staff find that it was paid.
+    OutboxTransaction.objects.to_report().change(Status.CONFIRMED, "")
+    run_once(client)
+    assert found[1:] == [(False, "confirmed")]
+
+
+def test_a_row_that_staff_resolve_is_not_reported_as_uncertain(
+    outbox: None, client: Client, connect: Callable[[Receiver], None]
+) -> None:
+    found: list[str] = []
+    add("payout-1")
+    add("payout-2")
+    OutboxTransaction.objects.update(status=Status.UNCERTAIN)
+
+    def receive(transaction: OutboxTransaction, **_: Any) -> None:
+        found.append(f"{transaction.key} {transaction.status}")
+        OutboxTransaction.objects.filter(key="payout-2").change(Status.CONFIRMED, "")
+
+    connect(receive)
+    run_once(client)
+    run_once(client)
+    assert found == ["payout-1 uncertain", "payout-2 confirmed"]
+
+
 def test_a_status_on_the_way_is_stored_and_not_reported(outbox: None, fake: FakeService, client: Client) -> None:
     send(client)
     fake.finish("submitted")
@@ -81,7 +119,8 @@ def test_many_are_read_with_one_request_and_few_statements(outbox: None, fake: F
     fake.finish("mined")
     before = len(fake.requests)
     with CaptureQueriesContext(connection) as queries:
-        follow(client, OutboxTransaction.objects.writable())
+        rows = OutboxTransaction.objects.writable()
+        follow(client, rows, Restores(rows.db))
     assert {*statuses().values()} == {"mined"}
     assert len(fake.requests) - before == 1
     assert len(queries) <= 8
@@ -93,11 +132,28 @@ def test_a_transaction_that_the_service_no_longer_has_is_uncertain(
     send(client)
     fake.accepted.clear()
     run_once(client)
+    assert statuses() == {"payout-0": "uncertain"}
+
+
+def test_an_accepted_row_of_a_missing_relayer_is_uncertain(outbox: None, fake: FakeService, client: Client) -> None:
+    send(client)
+    fake.refusal = lambda request: NOT_FOUND
+    run_once(client)
     row = OutboxTransaction.objects.get()
-    assert (row.status, row.next_attempt_at, row.notified_at) == ("uncertain", None, None)
+    assert (row.status, row.status_reason) == ("uncertain", "Refused (404, not_found) Check how it ended.")
 
 
-@pytest.mark.parametrize("answer", [refused(404, "not_found"), refused(401, "authentication_failed"), DROP], ids=str)
+def test_a_relayer_that_the_token_cannot_read_is_not_missing(outbox: None, fake: FakeService, client: Client) -> None:
+    send(client)
+    fake.refusal = lambda request: NOT_FOUND if request.method == "GET" else refused(403, "token_limited")
+    run_once(client)
+    row = OutboxTransaction.objects.get()
+    assert (row.status, row.status_reason) == ("pending", "Its status cannot be read. Refused (404, not_found)")
+
+
+@pytest.mark.parametrize(
+    "answer", [refused(404, "unknown_path"), refused(401, "authentication_failed"), DROP], ids=str
+)
 @pytest.mark.parametrize("count", [1, 12])
 def test_a_relayer_that_cannot_be_read_is_read_later(
     outbox: None, fake: FakeService, client: Client, answer: Any, count: int

@@ -11,12 +11,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from relayer_client import NO_RETRIES, Client
+from relayer_client import NO_RETRIES, Client, Retries
 from relayer_client.errors import TooManyRequests
 from relayer_client.outbox.claims import Claim
 from relayer_client.outbox.handing_over import REPEAT_LIMIT, HandOver
 from relayer_client.outbox.models import OutboxTransaction
 from relayer_client.outbox.pauses import poll_pause, retry_pause
+from relayer_client.outbox.restores import Restores
 from relayer_client.outbox.sending import run_once
 from tests.client.outbox.fake_service import FakeService
 from tests.client.outbox.rows import RECEIVER, add, add_many, make_due, statuses
@@ -37,6 +38,12 @@ def answer_sends(fake: FakeService, answer: Answer, count: int = 1000, value: st
         and next(left, None) is not None
         else None
     )
+
+
+def hand_over(client: Client) -> HandOver:
+    """Claim rows, which `run` sends."""
+    rows = OutboxTransaction.objects.writable()
+    return HandOver(client, rows, Restores(rows.db))
 
 
 def doubts() -> set[str]:
@@ -61,7 +68,7 @@ def test_a_row_is_accepted_under_its_stored_key(outbox: None, fake: FakeService,
 def test_statements_per_row_are_one(outbox: None, fake: FakeService, client: Client) -> None:
     def count() -> int:
         with CaptureQueriesContext(connection) as queries:
-            HandOver(client, OutboxTransaction.objects.writable()).run(lambda: False)
+            hand_over(client).run(lambda: False)
         return len(queries)
 
     none = count()
@@ -141,7 +148,7 @@ def test_only_a_request_without_an_answer_leaves_a_doubt(
 @pytest.mark.parametrize(
     "answer",
     [
-        *(refused(403, "relayer_paused"), refused(403, "permission_denied"), refused(404, "not_found")),
+        *(refused(403, "relayer_paused"), refused(403, "permission_denied"), refused(404, "unknown_path")),
         *(refused(409, "account_unknown"), refused(429, "queue_full")),
     ],
     ids=lambda answer: answer.headers["Error-Code"],
@@ -213,7 +220,7 @@ def test_a_key_that_may_be_forgotten_is_not_sent_again(outbox: None, fake: FakeS
     make_due()
     run_once(client)
     row = OutboxTransaction.objects.get()
-    assert (row.status, row.next_attempt_at, row.notified_at) == ("uncertain", None, None)
+    assert row.status == "uncertain"
     assert "Check whether it was sent" in row.status_reason
     make_due()
     run_once(client)
@@ -250,7 +257,31 @@ def test_a_key_with_another_body_is_never_reported_as_failed(outbox: None, fake:
     answer_sends(fake, refused(409, "idempotency_key_reused"))
     run_once(client)
     assert statuses() == {"payout-1": "uncertain"}
-    assert OutboxTransaction.objects.get().notified_at is None
+
+
+@pytest.mark.parametrize("answer", [refused(400, "invalid"), refused(404, "not_found")], ids=["400", "404"])
+def test_a_row_fails_only_if_it_was_never_handed_over(
+    outbox: None, fake: FakeService, client: Client, answer: Answer
+) -> None:
+    add("lost")
+    fake.loss = lambda request: DROP if request.method == "POST" else None
+    run_once(client)
+    add("new")
+    make_due()
+    fake.refusal = lambda request: answer if request.method == "POST" else None
+    run_once(client)
+    assert statuses() == {"lost": "uncertain", "new": "failed"}
+    assert "without an answer" in OutboxTransaction.objects.get(key="lost").status_reason
+
+
+def test_a_refused_repetition_of_a_lost_request_is_uncertain(outbox: None, fake: FakeService) -> None:
+    # By a client of the caller, which repeats requests itself.
+    add("payout-1")
+    answers = iter([DROP, refused(400, "invalid")])
+    fake.refusal = lambda request: next(answers) if request.method == "POST" else None
+    with Client(fake.url, "a-token", retries=Retries(first_pause=0)) as client:
+        run_once(client)
+    assert statuses() == {"payout-1": "uncertain"}
 
 
 def test_a_stored_row_with_an_id_that_is_refused_ends(outbox: None, fake: FakeService, client: Client) -> None:
@@ -285,7 +316,7 @@ def test_two_senders_hand_each_row_over_once(shared_outbox: None, fake: FakeServ
 
 def test_the_rows_of_a_killed_sender_are_due_after_its_lease(outbox: None, fake: FakeService, client: Client) -> None:
     add_many(3)
-    HandOver(client, OutboxTransaction.objects.writable())  # which claims them, and is killed
+    hand_over(client)  # which claims them, and is killed
     run_once(client)
     assert fake.posts == []
     make_due()
@@ -295,7 +326,7 @@ def test_the_rows_of_a_killed_sender_are_due_after_its_lease(outbox: None, fake:
 
 def test_a_sender_that_lost_its_claim_writes_nothing(outbox: None, fake: FakeService, client: Client) -> None:
     add("payout-1")
-    slow = HandOver(client, OutboxTransaction.objects.writable())
+    slow = hand_over(client)
     make_due()
     run_once(client)
     fake.refusal = lambda request: refused(400, "invalid") if request.method == "POST" else None

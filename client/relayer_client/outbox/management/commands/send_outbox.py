@@ -37,8 +37,8 @@ class Command(BaseCommand):
                     logger.exception("The database cannot be used.")
                     failures += 1
                 else:
-                    if once and progress.failure:
-                        raise CommandError(str(progress.failure))
+                    if once and (reason := progress.failure or progress.hold):
+                        raise CommandError(str(reason))
                     failures = failures + 1 if progress.failure else 0
                     if progress.has_more and not failures:
                         continue

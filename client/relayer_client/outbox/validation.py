@@ -1,0 +1,50 @@
+"""What the service would refuse, whatever the relayer: it is not stored."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from eth_hash.auto import keccak
+
+from relayer_client.results import Speed
+
+SPEEDS = get_args(Speed)
+MAX_FEES = ("max_fee_per_gas", "max_priority_fee_per_gas")
+# Of amounts, in bits.
+SIZES = {"value": 256, "gas_limit": 63, "gas_price": 256, **dict.fromkeys(MAX_FEES, 256)}
+AMOUNT = re.compile(r"(?:[0-9]{1,78}|0[xX][0-9a-fA-F]{1,64})")
+
+
+def find_faults(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is wrong with the fields of a request, by name; all amounts are text."""
+    faults = {
+        name: f"A whole number from 0 to 2^{bits} - 1 is required."
+        for name, bits in SIZES.items()
+        if name in fields and not _is_amount(fields[name], bits)
+    }
+    if not is_checksummed(fields.get("to", "")):
+        faults["to"] = "The checksum is wrong: a character of this address is mistyped."
+    if "to" not in fields and fields.get("data", "0x") == "0x":
+        faults["data"] = "A receiver (to) or data is required."
+    if fields.get("speed", SPEEDS[0]) not in SPEEDS:
+        faults["speed"] = f"Use one of: {', '.join(SPEEDS)}."
+    has_max_fees = [name in fields for name in MAX_FEES]
+    if any(has_max_fees) and not all(has_max_fees):
+        faults["max_fee_per_gas"] = f"{' and '.join(MAX_FEES)} are required together."
+    if sum(("speed" in fields, "gas_price" in fields, any(has_max_fees))) > 1:
+        faults["speed"] = "Only one of speed, gas_price and the maximum fees can be set."
+    return faults
+
+
+def _is_amount(text: Any, bits: int) -> bool:
+    return bool(AMOUNT.fullmatch(str(text))) and int(text, 16 if text[1:2] in ("x", "X") else 10) < 2**bits
+
+
+def is_checksummed(address: str) -> bool:
+    """Return whether an address has the checksum of EIP-55, or none: it is not in mixed case then."""
+    digits = address[2:]
+    nibbles = keccak(digits.lower().encode()).hex()
+    expected = (
+        digit.upper() if nibble > "7" else digit for digit, nibble in zip(digits.lower(), nibbles, strict=False)
+    )
+    return digits in (digits.lower(), digits.upper(), "".join(expected))
