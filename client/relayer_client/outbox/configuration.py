@@ -17,7 +17,7 @@ from relayer_client.checks import is_service_url, is_token
 
 NAMES = frozenset({"URL", "TOKEN", "TIMEOUT", "CLIENT"})
 TIMEOUT_SECONDS = 30.0
-# MySQL is not tested, and may find other rows in an UPDATE than these do.
+# Those that the outbox is tested on.
 VENDORS = frozenset({"postgresql", "sqlite"})
 
 

@@ -32,8 +32,12 @@ def test_refused_rows_wait_longer_each_time(
     outbox: None, fake: FakeService, client: Client, monkeypatch: Any, answer: Answer
 ) -> None:
     found: list[int] = []
-    hour = timedelta(hours=1)
-    monkeypatch.setattr(handing_over, "retry_pause", lambda attempts, error: found.append(attempts) or hour)
+
+    def retry_pause(attempts: int, _: Any) -> timedelta:
+        found.append(attempts)
+        return timedelta(hours=1)
+
+    monkeypatch.setattr(handing_over, "retry_pause", retry_pause)
     add_many(3)
     fake.refusal = lambda request: answer if request.method == "POST" else None
     for _ in range(3):
@@ -52,11 +56,12 @@ def test_every_waiting_row_has_a_reason(outbox: None, fake: FakeService, client:
     fake.refusal = lambda request: DROP
     run_once(client)
     assert reasons() == ["The connection was closed before the response was complete."] * 2
-    for answer in (PAUSED, SPENDING):
-        fake.refusal = lambda request, answer=answer: answer if request.method == "POST" else None
+    for code in ("relayer_paused", "spending_refused"):
+        answer = refused(403, code)
+        fake.refusal = lambda request: answer if request.method == "POST" else None  # noqa: B023  # called at once
         make_due()
         run_once(client)
-        assert reasons() == [f"Refused (403, {answer.headers['Error-Code']})"] * 2
+        assert reasons() == [f"Refused (403, {code})"] * 2
 
 
 def test_a_relayer_that_cannot_be_read_delays_no_other(outbox: None, fake: FakeService, client: Client) -> None:
