@@ -88,6 +88,7 @@ def test_a_lost_transaction_is_evidence_of_a_restore(outbox: None, fake: FakeSer
 
 
 def test_what_another_sender_has_read_meanwhile_is_no_evidence(outbox: None) -> None:
+    RelayerGeneration.objects.create(relayer="sender", generation=9)
     slow, fast = Restores("default"), Restores("default")
     for run, generation in ((fast, 11), (slow, 10)):
         run._read("sender", generation)
