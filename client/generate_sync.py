@@ -18,7 +18,7 @@ REPLACEMENTS = [
     (r"\bAwaitable, ", ""),
     (r"\b__a(enter|exit|iter)__\b", r"__\1__"),
     (r"\baclose\b", "close"),
-    (r"\basync_sleep\b", "sleep"),
+    (r"\basync_(?=\w)", ""),
     (r"\bAsync(?=[A-Z])", ""),
     (r"\b_async\b", "_sync"),
 ]

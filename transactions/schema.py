@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
 from transactions.serializers import (
     CanceledTransactionsSerializer,
@@ -95,13 +95,11 @@ LIST: dict[str, Any] = {
     "responses": {200: TransactionSerializer(many=True)},
     "examples": [EXAMPLE],
 }
-DRY_RUN = OpenApiParameter(
+OLD_DRY_RUN = OpenApiParameter(
     "dry_run",
     bool,
-    description=(
-        "If true, nothing is accepted. The response is whether it would be, with every rule and its verdict, what is "
-        "used and left of each limit, and the gas and price that nodes report now."
-    ),
+    description="If true, the request and its response are those of `dry_run_transaction`: use that.",
+    deprecated=True,
 )
 DRY_RUN_RESULT: dict[str, Any] = {
     "allowed": False,
@@ -145,18 +143,25 @@ TRACEPARENT = OpenApiParameter(
     ),
     examples=[OpenApiExample("trace", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")],
 )
-SENT_OR_NOT = PolymorphicProxySerializer(
-    component_name="SendResult", serializers=[TransactionSerializer, DryRunSerializer], resource_type_field_name=None
-)
 SEND: dict[str, Any] = {
-    "parameters": [RELAYER_ID, DRY_RUN, TRACEPARENT, GENERATION],
+    "parameters": [RELAYER_ID, OLD_DRY_RUN, TRACEPARENT, GENERATION],
     "request": SendTransactionSerializer,
-    "responses": {200: OpenApiResponse(SENT_OR_NOT, description="The transaction was accepted, or its dry run.")},
-    "examples": [
-        *PAYLOADS,
-        OpenApiExample("Transaction", PENDING, response_only=True),
-        OpenApiExample("Dry run", DRY_RUN_RESULT, response_only=True),
-    ],
+    "responses": {200: OpenApiResponse(TransactionSerializer, description="The transaction was accepted.")},
+    "examples": [*PAYLOADS, OpenApiExample("Transaction", PENDING, response_only=True)],
+}
+DRY_RUN: dict[str, Any] = {
+    "parameters": [RELAYER_ID],
+    "request": SendTransactionSerializer,
+    "responses": {
+        200: OpenApiResponse(
+            DryRunSerializer,
+            description=(
+                "Whether the transaction would be accepted, with every rule and its verdict, what is used and left of "
+                "each limit, and the gas and price that nodes report now."
+            ),
+        )
+    },
+    "examples": [*PAYLOADS, OpenApiExample("Dry run", DRY_RUN_RESULT, response_only=True)],
 }
 GET: dict[str, Any] = {
     "parameters": [RELAYER_ID, TRANSACTION_ID, GENERATION],

@@ -75,7 +75,7 @@ class TransactionViewSet(ResourceViewSet):
     rate_limit = "RATE_LIMIT_SEND"
 
     def get_throttles(self) -> list[Any]:
-        if self.action == "send" and _is_dry_run(self.request):
+        if self.action == "dry_run" or (self.action == "send" and _is_dry_run(self.request)):
             return [WaitingRateThrottle()]
         return [SendRateThrottle()] if self.operation and self.operation.scope == "send" else []
 
@@ -96,17 +96,14 @@ class TransactionViewSet(ResourceViewSet):
     @transactions.mapping.post
     def send(self, request: Request, relayer_id: str) -> Response:
         """Accept a transaction; it is signed and broadcast in the background."""
+        if _is_dry_run(request):
+            return self._dry_run(relayer_id)
         # Before the relayer is read: the answer does not disclose whether it exists.
         self.check_object_permissions(request, RelayerInPath(relayer_id))
         key = idempotency.read_key(self)
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         token: Any = request.auth
-        if _is_dry_run(request):
-            policy = _spending_policy(request)
-            relayer = find_relayer(relayer_id, Relayer.objects.select_related("signer", "spending"))
-            found = dry_run.check(relayer, serializer.validated_data, policy, token.family_key)
-            return Response(dry_run.representation(found))
         digest = idempotency.body_digest(request.data) if key else ""
         who = (token.pk, token.spending_id, token.family_key)
         asked = accepting.Request(relayer_id, serializer.validated_data, str(token), key, digest, *who)
@@ -116,6 +113,12 @@ class TransactionViewSet(ResourceViewSet):
         assert row.relayer is not None
         headers = {GENERATION: str(accepted.generation)} | (idempotency.REPLAYED if accepted.is_replay else {})
         return Response(_shown(row, row.relayer, place), headers=headers)
+
+    @operation("dry_run_transaction", "Dry-run a transaction", schema.DRY_RUN, scope="send")
+    @action(detail=True, methods=["post"], url_path="transactions/dry-run")
+    def dry_run(self, request: Request, relayer_id: str) -> Response:
+        """Return whether a transaction would be accepted now, and what it would cost; nothing is accepted."""
+        return self._dry_run(relayer_id)
 
     # Only a UUID: an ID of a relayer may end in `/transactions`, and other paths follow it.
     @operation(
@@ -212,6 +215,15 @@ class TransactionViewSet(ResourceViewSet):
     @action(detail=True, methods=["post"], url_path="transactions/sponsored/(?:quote|build)")
     def sponsor(self, request: Request, relayer_id: str) -> Response:
         raise NotFound(NO_SPONSORING)
+
+    def _dry_run(self, relayer_id: str) -> Response:
+        self.check_object_permissions(self.request, RelayerInPath(relayer_id))
+        serializer = self.get_serializer(data=self.request.data)
+        serializer.is_valid(raise_exception=True)
+        token: Any = self.request.auth
+        relayer = find_relayer(relayer_id, Relayer.objects.select_related("signer", "spending"))
+        found = dry_run.check(relayer, serializer.validated_data, _spending_policy(self.request), token.family_key)
+        return Response(dry_run.representation(found))
 
     def _sending_relayer(self, relayer_id: str) -> Relayer:
         # Before the relayer is read: the answer does not disclose whether it exists.

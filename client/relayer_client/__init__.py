@@ -9,6 +9,7 @@ from relayer_client._async.relayer import AsyncRelayer
 from relayer_client._sync.client import Client
 from relayer_client._sync.pages import Pages
 from relayer_client._sync.relayer import Relayer
+from relayer_client._version import __version__
 from relayer_client.results import Transaction
 from relayer_client.retries import NO_RETRIES, Retries
 
@@ -22,4 +23,5 @@ __all__ = [
     "Relayer",
     "Retries",
     "Transaction",
+    "__version__",
 ]

@@ -1,6 +1,7 @@
 """Arguments that are refused before anything is sent."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID, uuid4
@@ -9,6 +10,8 @@ import httpx
 
 URL = re.compile(r"https?://[^/?#@\s]+(?:/[^?#\s]*)?", re.IGNORECASE)
 TOKEN = re.compile(r"[!-~]+")
+HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [!-~](?:[ -~]*[!-~])?")
+OWN_HEADERS = frozenset({"authorization", "idempotency-key"})
 # As the service accepts it: visible ASCII characters without a comma.
 KEY = re.compile(r"[!-+\--~]{1,255}")
 DOTS = frozenset({".", ".."})
@@ -35,15 +38,28 @@ def is_token(token: Any) -> bool:
     return isinstance(token, str) and TOKEN.fullmatch(token) is not None
 
 
-def check_access(url: Any, token: Any) -> None:
-    """Raise `ValueError` without the values: both can contain a secret."""
+def check_url(url: Any) -> None:
+    """Raise `ValueError` without the value, which can contain a secret."""
     if not is_service_url(url):
         raise ValueError(
             "The URL must begin with http:// or https://, such as https://relayer.example.com, "
             "and have no user name, query or fragment."
         )
+
+
+def check_token(token: Any) -> str:
+    """Return a valid token, or raise `ValueError` without it."""
     if not is_token(token):
         raise ValueError("The token must be visible ASCII characters, without spaces or a newline at its end.")
+    return str(token)
+
+
+def check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return headers that can be sent, in lower case; raise `ValueError` without their values."""
+    for name, value in headers.items():
+        if name.lower() in OWN_HEADERS or not HEADER.fullmatch(f"{name}: {value}"):
+            raise ValueError(f"The header {name!r} is set by the client, or not of visible ASCII characters.")
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def key_or_new(key: str | None) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from relayer_client.results import Transaction
+    from relayer_client.results import Job, Transaction
 
 
 class RelayerClientError(Exception):
@@ -344,6 +344,16 @@ class WaitTimeout(RelayerClientError):
         super().__init__(f"Transaction {transaction_id} is not {until} in time; it {state}")
         self.transaction_id = transaction_id
         self.transaction = transaction
+
+
+class JobTimeout(RelayerClientError):
+    """A job did not end in time; it still runs. `job` is its last state, or None if it could not be read."""
+
+    def __init__(self, job_id: str, job: Job | None) -> None:
+        state = f"is {job.state}, {job.done} of {job.total} done" if job else "could not be read"
+        super().__init__(f"Job {job_id} has not ended in time; it {state}")
+        self.job_id = job_id
+        self.job = job
 
 
 class TransactionUnsuccessful(RelayerClientError):

@@ -18,14 +18,17 @@ class PriceFields(TypedDict, total=False):
     max_priority_fee_per_gas: Amount | None
 
 
-class TransactionFields(PriceFields, total=False):
+class SendingFields(PriceFields, total=False):
+    gas_limit: Amount | None
+    valid_until: datetime | str | None
+
+
+class TransactionFields(SendingFields, total=False):
     """A transaction: `value` is 0 if omitted, and without `to` a contract is created."""
 
     to: str | None
     value: Amount
     data: HexData | None
-    gas_limit: Amount | None
-    valid_until: datetime | str | None
 
 
 class TypedDataFields(TypedDict, total=False):

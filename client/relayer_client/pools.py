@@ -2,29 +2,37 @@
 
 import asyncio
 import os
-from typing import Generic, TypeVar
+import ssl
+from typing import Any, Generic, TypeVar
 
 import httpx
 
 Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
 Place = tuple[int, asyncio.AbstractEventLoop | None]
+Verify = bool | str | ssl.SSLContext
+Proxy = str | httpx.Proxy
 TIMEOUT_SECONDS = 30.0
 
 
-class Pools(Generic[Http]):
+class BasePools(Generic[Http]):
     """The pools of a client. Processes must not share one: after a fork, they would read each other's responses.
 
     A pool of the caller (`given`) is never closed, and used in the process and the event loop of its first use only.
     """
 
-    def __init__(self, kind: type[Http], given: Http | None, timeout: float | None) -> None:
-        if given is not None and timeout is not None:
-            raise ValueError("timeout cannot be set together with http: set it on your httpx client.")
+    def __init__(
+        self, kind: type[Http], given: Http | None, *, timeout: float | None, verify: Verify, proxy: Proxy | None
+    ) -> None:
+        options = {"timeout": timeout, "verify": None if verify is True else verify, "proxy": proxy}
+        if given is not None and (names := [name for name, value in options.items() if value is not None]):
+            raise ValueError(f"{' and '.join(names)} cannot be set together with http: set it on your httpx client.")
         self._kind: type[Http] = kind
         self._given: Http | None = given
-        self._timeout = TIMEOUT_SECONDS if timeout is None else timeout
-        # Loaded once: it takes longer than a request.
-        self._tls = httpx.create_ssl_context() if given is None else None
+        self._options: dict[str, Any] = {"timeout": TIMEOUT_SECONDS if timeout is None else timeout}
+        if given is None:
+            # Loaded once: it takes longer than a request.
+            self._options["verify"] = _tls(verify)
+            self._options["proxy"] = httpx.Proxy(proxy) if isinstance(proxy, str) else proxy
         self._pools: dict[Place, Http] = {}
         self._is_closed = False
 
@@ -57,9 +65,18 @@ class Pools(Generic[Http]):
         for process, loop in list(self._pools):
             if process != place[0] or (loop is not None and loop.is_closed()):
                 self._pools.pop((process, loop), None)
-        return self._pools.setdefault(place, self._kind(timeout=self._timeout, verify=self._tls or True))
+        return self._pools.setdefault(place, self._kind(**self._options))
 
 
-class AsyncPools(Pools[httpx.AsyncClient]):
+def _tls(verify: Verify) -> ssl.SSLContext:
+    if isinstance(verify, str):
+        return ssl.create_default_context(cafile=verify)
+    return httpx.create_ssl_context(verify)
+
+
+Pools = BasePools[httpx.Client]
+
+
+class AsyncPools(BasePools[httpx.AsyncClient]):
     def _place(self) -> Place:
         return os.getpid(), asyncio.get_running_loop()

@@ -37,6 +37,10 @@ class Signature:
     v: int
     sig: str
 
+    def to_bytes(self) -> bytes:
+        """Return the 65 bytes of `r`, `s` and `v`."""
+        return bytes.fromhex(self.sig)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Transaction:
@@ -349,6 +353,10 @@ class Job:
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ("finished", "stopped")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

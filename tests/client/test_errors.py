@@ -99,6 +99,8 @@ def example(kind: type[Any]) -> errors.RelayerClientError:
         found = kind(-32001, "Token not supported", "Use ETH.")
     elif issubclass(kind, errors.WaitTimeout):
         found = kind(TRANSACTION["id"], "mined", decode(Transaction, TRANSACTION))
+    elif issubclass(kind, errors.JobTimeout):
+        found = kind("17", None)
     elif issubclass(kind, errors.TransactionUnsuccessful):
         found = kind(decode(Transaction, FAILED))
     elif issubclass(kind, errors.RequestFailed):

@@ -8,10 +8,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from eth_abi.abi import encode
 from eth_account import Account
 from eth_account.messages import encode_defunct, encode_typed_data
 
 from relayer_client import Client, Relayer, errors
+from relayer_client.fields import PriceSourceFields
+from tests.chain.hardhat import contracts, encode_call
 from tests.client.dropping_proxy import dropping
 from tests.client.running import Service, mine_always
 from tests.client.scripted_server import AT_ONCE
@@ -97,7 +100,7 @@ def test_messages_and_typed_data_are_signed(relayer: Relayer) -> None:
     for content in ("hello world", b"\xff\x00"):
         signature = relayer.sign(content)
         signable = encode_defunct(text=content) if isinstance(content, str) else encode_defunct(content)
-        assert Account.recover_message(signable, signature=f"0x{signature.sig}") == ADDRESS
+        assert Account.recover_message(signable, signature=signature.to_bytes()) == ADDRESS
     types = {"Mail": [{"name": "contents", "type": "string"}]}
     domain, message = {"name": "Mail", "chainId": 31337}, {"contents": "hello"}
     signature = relayer.sign_typed_data(types=types, domain=domain, message=message, primary_type="Mail")
@@ -162,7 +165,7 @@ def test_a_fleet_is_managed(client: Client) -> None:
     assert [each.id for each in client.list_relayers(network="sepolia")] == [name]
     assert client.pause_relayers(filter={"network": "sepolia"}).total == 1
     job = client.resume_relayers(filter={"network": "sepolia"}, reason="The nodes are back.")
-    assert client.get_job(job.id).kind == "resume_relayers"
+    assert client.wait_job(job, timeout=PATIENCE_SECONDS).kind == "resume_relayers"
     delivery = client.test_notification(name)
     assert [each.id for each in client.list_deliveries(name, event="notification.test")] == [delivery.id]
     assert client.get_delivery(name, delivery.id).payload["type"] == "notification.test"
@@ -192,6 +195,22 @@ def test_fee_tokens_are_managed(client: Client) -> None:
     assert list(client.list_fee_tokens(network="sepolia")) == []
 
 
+def test_a_token_is_transferred(client: Client, relayer: Relayer, node: LocalChain) -> None:
+    creation = contracts()["Token"].creation + encode(["string", "string", "uint8"], ["Coin", "COIN", 6])
+    address = relayer.wait(relayer.send(data=creation)).contract_address
+    assert address is not None
+    relayer.send(to=address, data=encode_call("mint(address,uint256)", ADDRESS, 10**6))
+    sources: list[PriceSourceFields] = [{"kind": "fixed", "rate": "1", "max_age_seconds": 3600}]
+    token = client.create_fee_token(network="hardhat", symbol="COIN", address=address, sources=sources)
+    # Its decimals are read with its first price.
+    relayer.fee_quote(network="hardhat", transaction=ENCODED, fee_tokens=["COIN"])
+    sent = relayer.transfer_token(address.lower(), RECEIVER, Decimal("0.75"))
+    assert relayer.wait_all([sent], timeout=PATIENCE_SECONDS)[0].to == address
+    call = {"to": address, "data": f"0x{encode_call('balanceOf(address)', RECEIVER).hex()}"}
+    assert int(node.rpc("eth_call", call, "latest"), 16) == 750_000
+    client.delete_fee_token(token.id)
+
+
 def test_lists_are_read_over_pages(client: Client) -> None:
     names = [f"page-{number}" for number in range(5)]
     for name in names:
@@ -200,6 +219,8 @@ def test_lists_are_read_over_pages(client: Client) -> None:
     assert [len(page.items) for page in pages] == [2, 2, 1]
     assert [signer.id for page in pages for signer in page.items] == names
     assert pages[0].total_items == 5
+    signers = client.list_signers(q="page-", per_page=2)
+    assert ([signer.id for signer in signers.to_list()], signers.total()) == (names, 5)
     assert client.list_signers(q="unknown").first() is None
 
 

@@ -108,6 +108,38 @@ def test_an_unknown_status_to_wait_for_is_refused() -> None:
     assert server.requests == []
 
 
+def test_several_transactions_share_a_time_limit() -> None:
+    other = FAILED | {"id": "00000000-0000-4000-8000-000000000000"}
+    with calling(ok(SUBMITTED), ok(CONFIRMED), ok(other), retries=NO_RETRIES) as (server, client):
+        relayer = client.relayer("sender")
+        done = relayer.wait_all([ID, other["id"]], "final")
+        assert [(each.id, each.status) for each in done] == [(ID, "confirmed"), (other["id"], "failed")]
+        assert [request.path[-36:] for request in server.requests] == [ID, ID, other["id"]]
+        with pytest.raises(errors.TransactionFailed):
+            relayer.wait_all([other["id"]])
+    with calling(ok(SUBMITTED), retries=NO_RETRIES) as (server, client), pytest.raises(errors.WaitTimeout):
+        client.relayer("sender").wait_all([ID, ID], timeout=0)
+    assert len(server.requests) == 1
+
+
+JOB = {"id": "17", "kind": "pause_relayers", "state": "running", "total": 2, "done": 1, "skipped": 0, "failed": 0}
+JOB |= {"failures": [], "created_at": "2026-11-16T12:00:00.000000Z"}
+
+
+@pytest.mark.parametrize("state", ["finished", "stopped"])
+def test_a_job_is_read_until_it_ends(state: str) -> None:
+    with calling(ok(JOB), DROP, ok(JOB | {"state": state}), retries=NO_RETRIES) as (_server, client):
+        assert client.wait_job("17").state == state
+
+
+def test_a_job_that_does_not_end_in_time_is_raised() -> None:
+    with calling(ok(JOB)) as (_server, client):
+        job = client.get_job("17")
+        with pytest.raises(errors.JobTimeout, match="is running, 1 of 2 done") as raised:
+            client.wait_job(job, timeout=0)
+    assert (raised.value.job_id, raised.value.job) == ("17", job)
+
+
 def event(type_: str = "transaction.confirmed", **data: Any) -> Event:
     return Event(id="msg_1", type=type_, timestamp=AT, data={"id": ID} | data)
 

@@ -1,6 +1,8 @@
 """The service: its fleet of signers, webhooks, relayers, networks and fee tokens."""
 
+import os
 from collections.abc import Mapping
+from copy import copy
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
@@ -8,11 +10,12 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from relayer_client._async.pages import AsyncPages
+from relayer_client._async.polling import WAIT_SECONDS, poll
 from relayer_client._async.relayer import AsyncRelayer
 from relayer_client._async.transport import AsyncTransport
 from relayer_client.checks import key_or_new, resource_path
 from relayer_client.encoding import decode
-from relayer_client.errors import unreadable_as_error
+from relayer_client.errors import JobTimeout, unreadable_as_error
 from relayer_client.fields import (
     DeliveryJobFields,
     FeeTokenChanges,
@@ -26,6 +29,7 @@ from relayer_client.fields import (
     SignerFields,
 )
 from relayer_client.operations import operation
+from relayer_client.pools import AsyncPools, Proxy, Verify
 from relayer_client.results import (
     Delivery,
     DeliveryState,
@@ -42,15 +46,20 @@ from relayer_client.results import (
     Signer,
 )
 from relayer_client.retries import Retries
+from relayer_client.tokens import AsyncToken
 from relayer_client.wakeups import AsyncWakeup, Wakeups
 from relayer_client.webhooks import Event
 
 Result = TypeVar("Result")
 DEFAULT_RETRIES = Retries()
+NO_HEADERS: Mapping[str, str] = {}
 
 
 class AsyncClient:
-    """A client of the service at a URL, with a token.
+    """A client of the service at a URL, with a token, or a function that returns it whenever a call begins.
+
+    `headers` are sent with each request. `verify` is as in httpx: the TLS context, the file of a CA, or False. `http`
+    is an httpx client of your own, which has its own `timeout`, `verify` and `proxy`.
 
     `create_...` and jobs are sent with an idempotency key, by default a new one, so that a repeated request does
     nothing twice.
@@ -59,15 +68,46 @@ class AsyncClient:
     def __init__(
         self,
         url: str,
-        token: str,
+        token: AsyncToken,
         *,
         timeout: float | None = None,
         retries: Retries = DEFAULT_RETRIES,
+        headers: Mapping[str, str] = NO_HEADERS,
+        verify: Verify = True,
+        proxy: Proxy | None = None,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        self._transport = AsyncTransport(url, token, timeout=timeout, retries=retries, http=http)
+        pools = AsyncPools(httpx.AsyncClient, http, timeout=timeout, verify=verify, proxy=proxy)
+        self._transport = AsyncTransport(url, token, pools, retries, headers)
         self.wakeups: Wakeups[AsyncWakeup] = Wakeups()
-        self.call = self._transport.call
+
+    @classmethod
+    def from_env(cls, **options: Any) -> Self:
+        """Return a client with RELAYER_URL and RELAYER_TOKEN of the environment; options are those of a client."""
+        missing = [name for name in ("RELAYER_URL", "RELAYER_TOKEN") if not os.environ.get(name)]
+        if missing:
+            raise ValueError(f"Set the environment variable {' and '.join(missing)}.")
+        return cls(os.environ["RELAYER_URL"], os.environ["RELAYER_TOKEN"], **options)
+
+    def with_options(
+        self,
+        *,
+        token: AsyncToken | None = None,
+        timeout: float | None = None,
+        retries: Retries | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> Self:
+        """Return a copy with other options, and more headers. It shares the connections, and need not be closed."""
+        copied = copy(self)
+        copied._transport = self._transport.with_options(token, timeout, retries, headers)
+        return copied
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    @property
+    def url(self) -> str:
+        return self._transport.url
 
     async def __aenter__(self) -> Self:
         return self
@@ -88,6 +128,10 @@ class AsyncClient:
         """Make `wait` read the transaction of a verified webhook now. Any thread may call this."""
         if event.type.startswith("transaction.") and "id" in event.data:
             self.wakeups.wake(event.data["id"])
+
+    async def call(self, method: str, path: str, **options: Any) -> Any:
+        """Return the JSON of a response; options are those of `AsyncTransport.call`."""
+        return await self._transport.call(method, path, **options)
 
     async def fetch(self, kind: type[Result], method: str, path: str, **options: Any) -> Result:
         """Return the `data` of a response as a type; options are those of `call`."""
@@ -247,6 +291,18 @@ class AsyncClient:
     async def get_job(self, job_id: str) -> Job:
         return await self.fetch(Job, "GET", resource_path("jobs", job_id))
 
+    async def wait_job(self, job: Job | str, *, timeout: float = WAIT_SECONDS) -> Job:
+        """Return a job once it is finished or stopped, or raise `JobTimeout` within these seconds."""
+        job_id = job.id if isinstance(job, Job) else job
+        path = resource_path("jobs", job_id)
+        return await poll(
+            lambda deadline: self.fetch(Job, "GET", path, deadline=deadline),
+            lambda found: found.has_ended,
+            lambda found: JobTimeout(job_id, found),
+            AsyncWakeup().pause,
+            timeout,
+        )
+
     # Networks and fee tokens
 
     @operation("list_networks")
@@ -287,10 +343,13 @@ class AsyncClient:
 
     @operation("rotate_token")
     async def rotate_token(self, *, overlap_seconds: int | None = None) -> Rotation:
-        """Replace the token of this client, which uses the new one from now on. Store it: it is returned once."""
+        """Replace the token. Store the new one: it is returned once.
+
+        This client uses it from now on, unless its token is a function.
+        """
         body = {} if overlap_seconds is None else {"overlap_seconds": overlap_seconds}
         rotation = await self.fetch(Rotation, "POST", "/tokens/rotate", body=body)
-        self._transport.token = rotation.token
+        self._transport.token.replace(rotation.token)
         return rotation
 
     @operation("get_health")

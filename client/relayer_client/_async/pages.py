@@ -42,6 +42,17 @@ class AsyncPages(Generic[Item]):
             for item in page.items:
                 yield item
 
+    async def to_list(self) -> list[Item]:
+        """Return the items of all pages."""
+        return [item async for item in self]
+
+    async def total(self) -> int | None:
+        """Return how many items there are. Totals of filtered lists stop at 10,000."""
+        body = await self._transport.call("GET", self._path, query={**self._query, "per_page": 1})
+        with unreadable_as_error():
+            total: int | None = body["pagination"].get("total_items")
+            return total
+
     async def first(self) -> Item | None:
         """Return the first item, or None if there is none."""
         async for item in self:

@@ -3,38 +3,57 @@
 import logging
 import time
 from collections.abc import Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import httpx
 
 from relayer_client import errors
-from relayer_client.checks import check_access
+from relayer_client._version import __version__
+from relayer_client.checks import check_headers, check_url
 from relayer_client.encoding import query_string, to_json
 from relayer_client.failures import may_have_changed_something, may_succeed_later, request_failed
 from relayer_client.generations import report_generation
 from relayer_client.pools import AsyncPools
 from relayer_client.retries import Retries
+from relayer_client.tokens import AsyncToken, TokenSource
 from relayer_client.wakeups import async_sleep
 
 logger = logging.getLogger("relayer_client")
 
 PREFIX = "/api/v1"
+USER_AGENT = f"relayer-client-python/{__version__}"
 
 
 class AsyncTransport:
-    """Connections with a token."""
+    """Connections with a token, which copies share."""
 
     def __init__(
-        self, url: str, token: str, *, timeout: float | None, retries: Retries, http: httpx.AsyncClient | None
+        self, url: str, token: AsyncToken, pools: AsyncPools, retries: Retries, headers: Mapping[str, str]
     ) -> None:
-        check_access(url, token)
-        self._url = url.rstrip("/") + PREFIX
-        self.token = token
+        check_url(url)
+        self.url = url.rstrip("/")
+        self.token = TokenSource(token)
+        self._pools = pools
         self._retries = retries
-        self._pools = AsyncPools(httpx.AsyncClient, http, timeout)
+        self._headers = httpx.Headers({"user-agent": USER_AGENT, **check_headers(headers)})
+        self._timeout: Any = httpx.USE_CLIENT_DEFAULT
+        self._is_copy = False
+
+    def with_options(
+        self, token: AsyncToken | None, timeout: float | None, retries: Retries | None, headers: Mapping[str, str]
+    ) -> Self:
+        copied = copy(self)
+        copied._is_copy = True
+        copied.token = self.token if token is None else TokenSource(token)
+        copied._timeout = self._timeout if timeout is None else timeout
+        copied._retries = retries or self._retries
+        copied._headers = httpx.Headers({**self._headers, **check_headers(headers)})
+        return copied
 
     async def close(self) -> None:
-        if pool := self._pools.close():
+        """Close the connections, unless they are those of the original."""
+        if not self._is_copy and (pool := self._pools.close()):
             await pool.aclose()
 
     async def call(
@@ -54,7 +73,8 @@ class AsyncTransport:
         A request is sent again after a failure that may have reached the service only if it reads, has an
         idempotency key, or is `repeatable`. `deadline`, a time of `time.monotonic`, ends attempts and pauses.
         """
-        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}
+        headers = self._headers.copy()
+        headers.update({"Authorization": f"Bearer {await self.token.async_read()}", "Accept": "application/json"})
         if key is not None:
             headers["Idempotency-Key"] = key
         if body is not None:
@@ -62,10 +82,11 @@ class AsyncTransport:
         http = self._pools.current()
         request = http.build_request(
             method,
-            self._url + path,
+            self.url + PREFIX + path,
             params=query_string(query or {}),
             content=None if body is None else to_json(body),
             headers=headers,
+            timeout=self._timeout,
         )
         reads = method == "GET"
         repeatable = repeatable or reads or key is not None
@@ -75,7 +96,7 @@ class AsyncTransport:
             failure: errors.RequestFailed | errors.ApiError
             cause: httpx.RequestError | None = None
             if deadline is not None:
-                request.extensions["timeout"] = _until(deadline, http.timeout)
+                request.extensions["timeout"] = _until(deadline, request.extensions["timeout"])
             try:
                 response = await http.send(request)
                 if response.is_success or response.status_code in accepted:
@@ -99,10 +120,10 @@ class AsyncTransport:
             await async_sleep(pause)
 
 
-def _until(deadline: float, timeout: httpx.Timeout) -> dict[str, float]:
+def _until(deadline: float, timeouts: Mapping[str, float | None]) -> dict[str, float]:
     """Return the timeouts of a request, none of which ends after a deadline."""
     left = max(deadline - time.monotonic(), 0.001)
-    return {name: left if value is None else min(value, left) for name, value in timeout.as_dict().items()}
+    return {name: left if value is None else min(value, left) for name, value in timeouts.items()}
 
 
 def _json(response: httpx.Response, key: str | None) -> Any:

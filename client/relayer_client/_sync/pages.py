@@ -43,6 +43,17 @@ class Pages(Generic[Item]):
             for item in page.items:
                 yield item
 
+    def to_list(self) -> list[Item]:
+        """Return the items of all pages."""
+        return [item for item in self]
+
+    def total(self) -> int | None:
+        """Return how many items there are. Totals of filtered lists stop at 10,000."""
+        body = self._transport.call("GET", self._path, query={**self._query, "per_page": 1})
+        with unreadable_as_error():
+            total: int | None = body["pagination"].get("total_items")
+            return total
+
     def first(self) -> Item | None:
         """Return the first item, or None if there is none."""
         for item in self:

@@ -2,15 +2,19 @@
 """One relayer: its transactions, signatures and fees."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from relayer_client import errors
 from relayer_client._sync.pages import Pages
+from relayer_client._sync.polling import WAIT_SECONDS, poll
+from relayer_client.addresses import check_address
 from relayer_client.checks import key_or_new, resource_path, transaction_id
 from relayer_client.encoding import decode
+from relayer_client.erc20 import to_units, transfer_data
 from relayer_client.fees import FeeEstimate, FeeQuote
-from relayer_client.fields import HexData, PriceFields, TransactionFields, TypedDataFields
+from relayer_client.fields import HexData, PriceFields, SendingFields, TransactionFields, TypedDataFields
 from relayer_client.operations import operation
 from relayer_client.results import (
     Balance,
@@ -22,7 +26,6 @@ from relayer_client.results import (
     Transaction,
     TransactionStatus,
 )
-from relayer_client.retries import poll_pauses
 from relayer_client.wakeups import Wakeup
 
 if TYPE_CHECKING:
@@ -30,11 +33,6 @@ if TYPE_CHECKING:
 
 Until = Literal["sent", "submitted", "mined", "confirmed", "final"]
 PROGRESS = ("pending", "sent", "submitted", "mined", "confirmed")
-WAIT_SECONDS = 300.0
-# What is left of a timeout is too short for another reading.
-MIN_READING_SECONDS = 0.05
-# The limit of the reading if the timeout is 0.
-READ_ONCE_SECONDS = 1.0
 
 
 class Relayer:
@@ -44,6 +42,10 @@ class Relayer:
         self.id = relayer_id
         self.client = client
         self._path = resource_path("relayers", relayer_id)
+        self._decimals: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id!r}, {self.client.url!r})"
 
     def _transaction_path(self, transaction: Transaction | str, action: str = "") -> str:
         return f"{self._path}/transactions/{_id_of(transaction)}{action}"
@@ -61,12 +63,42 @@ class Relayer:
         body = {"value": 0, **fields}
         return self.client.fetch(Transaction, "POST", f"{self._path}/transactions", body=body, key=key)
 
-    @operation("send_transaction")
+    def transfer_token(
+        self,
+        token: str,
+        to: str,
+        amount: Decimal | int,
+        *,
+        decimals: int | None = None,
+        idempotency_key: str | None = None,
+        **fields: Unpack[SendingFields],
+    ) -> Transaction:
+        """Send an amount of an ERC-20 token, in whole tokens, as `send` does.
+
+        `token` is its address. Its decimals are those of the fee token, whose reading needs the scope `read`; provide
+        `decimals` for any other token, or without that scope.
+        """
+        if decimals is None:
+            decimals = self._decimals_of(check_address(token))
+        data = transfer_data(to, to_units(amount, decimals))
+        return self.send(to=token, data=data, idempotency_key=idempotency_key, **fields)
+
+    def _decimals_of(self, token: str) -> int:
+        address = token.lower()
+        if address not in self._decimals:
+            network = (self.client.get_relayer(self.id)).network
+            for found in self.client.list_fee_tokens(network=network):
+                if found.decimals is not None:
+                    self._decimals[found.address.lower()] = found.decimals
+        if address not in self._decimals:
+            raise ValueError(f"The service does not know the decimals of {token}: provide decimals=...")
+        return self._decimals[address]
+
+    @operation("dry_run_transaction")
     def dry_run(self, **fields: Unpack[TransactionFields]) -> DryRun:
         """Return whether a transaction would be accepted now, and what it would cost; nothing is sent."""
-        path, query = f"{self._path}/transactions", {"dry_run": True}
-        body = {"value": 0, **fields}
-        return self.client.fetch(DryRun, "POST", path, query=query, body=body, repeatable=True)
+        path, body = f"{self._path}/transactions/dry-run", {"value": 0, **fields}
+        return self.client.fetch(DryRun, "POST", path, body=body, repeatable=True)
 
     @operation("get_transaction")
     def get_transaction(self, transaction: Transaction | str) -> Transaction:
@@ -101,26 +133,28 @@ class Relayer:
         if until not in get_args(Until):
             raise ValueError(f"until must be one of {', '.join(get_args(Until))}, not {until!r}.")
         identifier, path = _id_of(transaction), self._transaction_path(transaction)
-        timeout = max(timeout, 0.0)
-        deadline = time.monotonic() + timeout
-        reading_deadline = deadline if timeout > 0 else deadline + READ_ONCE_SECONDS
-        current: Transaction | None = None
         with self.client.wakeups.register(identifier, Wakeup()) as wakeup:
-            pauses = poll_pauses()
-            while True:
-                cause: Exception | None = None
-                try:
-                    current = self.client.fetch(Transaction, "GET", path, deadline=reading_deadline)
-                except errors.TRANSIENT as error:
-                    cause = error
-                if current is not None and reached(current, until):
-                    return current
-                left = deadline - time.monotonic()
-                if left <= MIN_READING_SECONDS:
-                    raise errors.WaitTimeout(identifier, until, current) from cause
-                # The last reading begins before the deadline.
-                if wakeup.pause(min(next(pauses), left * 0.9)):
-                    pauses = poll_pauses()
+            return poll(
+                lambda deadline: self.client.fetch(Transaction, "GET", path, deadline=deadline),
+                lambda current: reached(current, until),
+                lambda current: errors.WaitTimeout(identifier, until, current),
+                wakeup.pause,
+                timeout,
+            )
+
+    def wait_all(
+        self,
+        transactions: Iterable[Transaction | str],
+        until: Until = "confirmed",
+        *,
+        timeout: float = WAIT_SECONDS,
+    ) -> list[Transaction]:
+        """Wait for transactions, as `wait` does, all of them within these seconds; return them in their order.
+
+        The first that does not reach the status raises; with `until="final"`, unsuccessful ones are returned, too.
+        """
+        deadline = time.monotonic() + timeout
+        return [self.wait(each, until, timeout=deadline - time.monotonic()) for each in transactions]
 
     @operation("cancel_transaction")
     def cancel(self, transaction: Transaction | str, *, reason: str | None = None) -> Transaction:

@@ -16,7 +16,7 @@ from tests.transactions.limits import limit_relayer, used
 from tests.transactions.rest.requests import PATH, TRANSFER
 from transactions.models import Charge, Lane, Transaction
 
-DRY_RUN = f"{PATH}?dry_run=true"
+DRY_RUN = f"{PATH}/dry-run"
 STATE = {"source": "state", "rule": "paused", "allowed": True, "text": "The relayer accepts transactions."}
 QUEUE = {"source": "queue", "rule": "queue", "allowed": True, "text": "0 of 1000 places are taken."}
 POLICIES = {
@@ -115,4 +115,6 @@ def test_a_dry_run_reports_what_would_be_refused_otherwise(sender: Api) -> None:
         QUEUE,
     ]
     assert data["estimate"]["reason"] == "No node answered: connection failed."
+    # As of the last release.
+    assert sender.post(f"{PATH}?dry_run=true", TRANSFER).body["data"] == data
     assert (Transaction.objects.count(), Lane.objects.count(), Charge.objects.count()) == (0, 0, 0)

@@ -71,7 +71,7 @@ def test_a_price_above_automatic_ones_is_refused_in_every_request(
     refused(sender.post(PATH, {**TRANSFER, **price}), name)
     refused(sender("PUT", path, {**TRANSFER, "value": 2, **price}), name)
     refused(sender.post(f"{path}/speed-up", price), name)
-    dry_run = sender.post(f"{PATH}?dry_run=true", {**TRANSFER, **price}).body["data"]
+    dry_run = sender.post(f"{PATH}/dry-run", {**TRANSFER, **price}).body["data"]
     text = fault(name, HIGHEST[name]).partition(": ")[2]
     assert {"source": "policies", "rule": name, "allowed": False, "text": text} in dry_run["checks"]
     found = Transaction.objects.get()

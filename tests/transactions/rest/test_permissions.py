@@ -40,6 +40,7 @@ def test_these_are_all_operations_of_the_extension() -> None:
     }
     assert found == {
         ("post", "/transactions", "send"),
+        ("post", "/transactions/dry-run", "send"),
         ("get", "/transactions", "read"),
         ("get", "/transactions/{transaction_id}", "read"),
         ("get", "/transactions/by-nonce/{nonce}", "read"),

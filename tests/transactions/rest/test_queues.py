@@ -68,7 +68,7 @@ def test_while_another_token_waits_a_token_has_half_of_the_queue(sender: Api, ot
     again = sender.post(PATH, TRANSFER, headers=dict(key))
     assert (again.status, again.body["data"]["id"]) == (200, first.body["data"]["id"])
     clients = (sender, other)
-    checks = [client.post(f"{PATH}?dry_run=true", TRANSFER).body["data"]["checks"] for client in clients]
+    checks = [client.post(f"{PATH}/dry-run", TRANSFER).body["data"]["checks"] for client in clients]
     assert [check for each in checks for check in each if check["source"] == "queue"] == [
         {"source": "queue", "rule": "queue", "allowed": False, "text": SHARE_USED["message"]},
         {"source": "queue", "rule": "queue", "allowed": True, "text": "5 of 8 places are taken."},

@@ -84,7 +84,7 @@ def test_a_request_above_the_limit_is_refused(sender: Api, name: str) -> None:
     text = ABOVE.format(MAXIMUM[name], name)
     for answer in (sender.post(PATH, body), sender("PUT", f"{PATH}/{accepted}", body)):
         assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(f"data: {text}"))
-    checks = sender.post(f"{PATH}?dry_run=true", body).body["data"]["checks"]
+    checks = sender.post(f"{PATH}/dry-run", body).body["data"]["checks"]
     assert text in str([check for check in checks if not check["allowed"]])
     assert Transaction.objects.get().payload_version == 1
 

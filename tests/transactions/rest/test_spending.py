@@ -159,7 +159,7 @@ def test_the_first_rules_of_a_token_bind_at_once(sender: Api) -> None:
     assert sender.post(PATH, body).status == 403
     assert sender("PUT", f"{PATH}/{first}", body).status == 403
     assert sender.post(f"{PATH}/{first}/speed-up", {"speed": "fastest"}).status == 403
-    assert sender.post(f"{PATH}?dry_run=true", body).body["data"]["allowed"] is False
+    assert sender.post(f"{PATH}/dry-run", body).body["data"]["allowed"] is False
     assert pay(sender, 1) == 200
     assert Transaction.objects.latest("sequence").token_spending == rules
 

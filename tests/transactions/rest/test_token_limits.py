@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 TOO_MANY = bodies.failure("Too Many Requests")
 STORED = bodies.failure("The token has stored as much as it can per day")
-DRY_RUN = f"{PATH}?dry_run=true"
+DRY_RUN = f"{PATH}/dry-run"
 KIB = 1024
 CALL = {"to": RECEIVER, "value": 0, "data": "0x" + "01" * KIB}
 
@@ -99,7 +99,12 @@ def test_what_is_refused_by_a_rule_counts_as_it_is_recorded(sender: Api, setting
 
 
 @pytest.mark.parametrize(
-    ("name", "path", "other_path"), [("RATE_LIMIT_SEND", PATH, DRY_RUN), ("RATE_LIMIT_RPC", DRY_RUN, PATH)]
+    ("name", "path", "other_path"),
+    [
+        ("RATE_LIMIT_SEND", PATH, DRY_RUN),
+        ("RATE_LIMIT_RPC", DRY_RUN, PATH),
+        ("RATE_LIMIT_RPC", f"{PATH}?dry_run=true", PATH),
+    ],
 )
 def test_a_token_sends_and_tries_at_its_rates(
     sender: Api, other: Api, settings: Any, name: str, path: str, other_path: str
