@@ -15,10 +15,9 @@ from eth_account.messages import encode_defunct, encode_typed_data
 from relayer_client import Client, Relayer, errors
 from relayer_client.fields import PriceSourceFields
 from tests.chain.hardhat import contracts, encode_call
-from tests.client.dropping_proxy import dropping
-from tests.client.running import Service, mine_always
+from tests.client.running import Service
 from tests.client.scripted_server import AT_ONCE
-from tests.concurrency import PATIENCE_SECONDS, wait_until
+from tests.concurrency import PATIENCE_SECONDS
 from tests.relayers.factories import ADDRESS, KEY
 from tests.transactions.hardhat import OTHER_ADDRESS, LocalChain
 
@@ -55,45 +54,6 @@ def test_an_asynchronous_client_does_the_same(service: Service, node: LocalChain
     assert [each.value for each in done] == [0, 1, 2]
     assert {each.status for each in done} == {"confirmed"}
     assert {each.id for each in done} == {each.id for each in listed[:3]}
-
-
-def test_a_key_that_is_sent_again_returns_the_same_transaction(relayer: Relayer) -> None:
-    first = relayer.send(to=RECEIVER, value=1, data=b"\x01", idempotency_key="invoice-1")
-    assert relayer.send(to=RECEIVER, value=1, data=b"\x01", idempotency_key="invoice-1").id == first.id
-    with pytest.raises(errors.IdempotencyKeyReused):
-        relayer.send(to=RECEIVER, value=2, idempotency_key="invoice-1")
-
-
-def test_lost_responses_neither_lose_nor_double_a_transaction(service: Service, relayer: Relayer) -> None:
-    before = {each.id for each in relayer.list_transactions()}
-    with dropping(service.url) as proxy, Client(proxy.url, service.token, retries=AT_ONCE) as client:
-        sent = [client.relayer("sender").send(to=RECEIVER, value=number) for number in range(10)]
-        assert len(proxy.dropped) == 10
-    assert {each.id for each in relayer.list_transactions()} - before == {each.id for each in sent}
-    assert [each.value for each in sent] == list(range(10))
-
-
-def test_transactions_are_replaced_sped_up_and_canceled(relayer: Relayer, node: LocalChain) -> None:
-    sent = relayer.send(to=RECEIVER, value=0)
-    relayer.wait(sent, timeout=PATIENCE_SECONDS)
-    with pytest.raises(errors.NotChangeable):
-        relayer.replace(sent, to=RECEIVER, value=5)
-    node.mine_on_demand()
-    one = relayer.wait(relayer.send(to=RECEIVER, value=1), "submitted", timeout=PATIENCE_SECONDS)
-    two = relayer.wait(relayer.send(to=RECEIVER, value=2), "submitted", timeout=PATIENCE_SECONDS)
-    three = relayer.wait(relayer.send(to=RECEIVER, value=3), "submitted", timeout=PATIENCE_SECONDS)
-    assert relayer.replace(one, to=RECEIVER, value=10).value == 10
-    relayer.speed_up(two)
-    assert relayer.cancel(three).is_canceled
-    wait_until(lambda: all(relayer.get_transaction(each).hash != each.hash for each in (one, two, three)))
-    mine_always(node)
-    final = [relayer.wait(each, "final", timeout=PATIENCE_SECONDS) for each in (one, two, three)]
-    assert [(each.status, each.value) for each in final] == [("confirmed", 10), ("confirmed", 2), ("canceled", 3)]
-    with pytest.raises(errors.TransactionCanceled):
-        relayer.wait(three)
-    # The first hash finds it, too.
-    assert [each.id for each in relayer.list_transactions(hash=two.hash)] == [two.id]
-    assert relayer.cancel_all().total_processed == 0
 
 
 def test_messages_and_typed_data_are_signed(relayer: Relayer) -> None:

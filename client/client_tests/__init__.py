@@ -1,0 +1,1 @@
+"""Tests of the client that need nothing but the fake service: `python -m pytest client_tests`."""

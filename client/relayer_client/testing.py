@@ -1,0 +1,241 @@
+"""A fake of the service in memory, for tests of programs that use the client.
+
+service = FakeService()
+transaction = service.client().relayer("sender").send(to=receiver, value=1)
+service.move(transaction, "confirmed")
+service.inject(LOST, THROTTLED)
+"""
+
+import json
+import re
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from secrets import token_hex
+from threading import RLock
+from typing import Any
+from urllib.parse import unquote
+from uuid import uuid4
+
+import httpx
+
+from relayer_client import AsyncClient, Client, Retries, Transaction
+from relayer_client._sync.transport import PREFIX
+from relayer_client.addresses import checksummed
+from relayer_client.results import FINAL, TransactionStatus
+
+SENDER = "0x00000000000000000000000000000000000FA4E5"
+NAMES = [field.metadata.get("name", field.name) for field in fields(Transaction)]
+PROGRESS = ("pending", "sent", "submitted", "mined", *FINAL)
+UNSENT = frozenset({"pending", "expired", "canceled"})
+MINED = frozenset({"mined", "confirmed", "failed"})
+AMOUNTS = ("value", "gas_limit", "gas_price", "max_fee_per_gas", "max_priority_fee_per_gas")
+CANCELING = "It is being replaced by a no-op: Its cancellation was requested."
+AT_ONCE = Retries(first_pause=0)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a request gets in place of its response: an error of httpx, or a status and a code.
+
+    A request that `arrives` is carried out nevertheless.
+    """
+
+    cause: type[httpx.TransportError] | tuple[int, str]
+    arrives: bool = False
+
+
+REFUSED = Fault(httpx.ConnectError)
+LOST = Fault(httpx.ReadError, arrives=True)
+SLOW = Fault(httpx.ReadTimeout, arrives=True)
+THROTTLED = Fault((429, "throttled"))
+FAILED = Fault((500, "internal_error"))
+
+
+class FakeService:
+    """A service with any relayer, whose transactions are on no chain. It checks keys, but neither tokens nor fields.
+
+    `move` changes the status of a transaction; with `reaches`, each has this one at the next request. `requests` are
+    all that were sent, and `data` what other operations return, such as `{"GET /relayers/sender": {...}}`.
+    """
+
+    url = "http://relayer.test"
+
+    def __init__(self, *, reaches: TransactionStatus = "pending") -> None:
+        self.transport = httpx.MockTransport(self._respond)
+        self.requests: list[httpx.Request] = []
+        self.data: dict[str, Any] = {}
+        # Of the header `Relayer-Generation`.
+        self.generation = 0
+        self._reaches: TransactionStatus = reaches
+        self._faults: deque[Fault] = deque()
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._keys: dict[tuple[str, str], tuple[str, str]] = {}
+        self._nonces: Counter[str] = Counter()
+        self._lock = RLock()
+
+    def client(self, **options: Any) -> Client:
+        """Return a client, which repeats requests without pauses. Options are those of `Client`."""
+        http = httpx.Client(transport=self.transport)
+        return Client(self.url, "rms_fake", **{"http": http, "retries": AT_ONCE, **options})
+
+    def async_client(self, **options: Any) -> AsyncClient:
+        http = httpx.AsyncClient(transport=self.transport)
+        return AsyncClient(self.url, "rms_fake", **{"http": http, "retries": AT_ONCE, **options})
+
+    def inject(self, *faults: Fault) -> None:
+        """Let the next requests fail, one for each fault."""
+        self._faults.extend(faults)
+
+    def move(self, transaction: Transaction | str, status: TransactionStatus, reason: str | None = None) -> None:
+        """Change the status of a transaction, and the fields that depend on it."""
+        with self._lock:
+            row = self._rows[transaction if isinstance(transaction, str) else transaction.id]
+            if row["status"] in FINAL or PROGRESS.index(status) < PROGRESS.index(row["status"]):
+                raise ValueError(f"A transaction that is {row['status']} cannot become {status}.")
+            if status not in UNSENT and row["nonce"] is None:
+                row |= {"nonce": self._nonces[row["relayer_id"]], "sent_at": _timestamp()}
+                self._nonces[row["relayer_id"]] += 1
+                self._sign(row)
+            if status in MINED | FINAL and row["nonce"] is not None and row["block_number"] is None:
+                row |= {"block_number": 1, "gas_used": 21_000, "effective_gas_price": "1"}
+                row["contract_address"] = SENDER if status in {"mined", "confirmed"} and not row["to"] else None
+            is_confirmed = status == "confirmed"
+            row |= {
+                "status": status,
+                "version": row["version"] + 1,
+                "confirmed_at": _timestamp() if is_confirmed else None,
+            }
+            row["status_reason"] = reason or (None if is_confirmed else f"It is {status}.")
+            row["is_canceled"] |= status == "canceled"
+
+    def _sign(self, row: dict[str, Any]) -> None:
+        self.generation += 1
+        r, s = token_hex(32), token_hex(32)
+        row |= {"hash": f"0x{token_hex(32)}", "signature": {"r": r, "s": s, "v": 27, "sig": f"{r}{s}1b"}}
+        row["gas_limit"] = row["gas_limit"] or 21_000
+
+    def _respond(self, request: httpx.Request) -> httpx.Response:
+        with self._lock:
+            self.requests.append(request)
+            fault = self._faults.popleft() if self._faults else None
+            if fault is None:
+                return self._carry_out(request)
+            if fault.arrives:
+                self._carry_out(request)
+            if isinstance(fault.cause, tuple):
+                return _error(*fault.cause)
+            raise fault.cause("An injected fault.")
+
+    def _carry_out(self, request: httpx.Request) -> httpx.Response:
+        for row in self._rows.values():
+            if row["status"] not in FINAL and PROGRESS.index(row["status"]) < PROGRESS.index(self._reaches):
+                self.move(row["id"], "canceled" if row["is_canceled"] else self._reaches)
+        path = request.url.raw_path.decode().partition("?")[0].removeprefix(PREFIX)
+        if (name := f"{request.method} {path}") in self.data:
+            return self._ok(self.data[name])
+        for pattern, operation in OPERATIONS.items():
+            if found := re.fullmatch(pattern, name):
+                return operation(self, request, *map(unquote, found.groups()))
+        raise NotImplementedError(f"The fake service has no {name}: set it in `data`.")
+
+    def _ok(self, data: Any, **rest: Any) -> httpx.Response:
+        body = {"data": data, "error": "", "metadata": {"logs": [], "traces": []}, "success": True, **rest}
+        return httpx.Response(200, json=body, headers={"Relayer-Generation": str(self.generation)})
+
+    def _send(self, request: httpx.Request, relayer_id: str) -> httpx.Response:
+        body, key = json.loads(request.content), request.headers.get("idempotency-key", "")
+        text = json.dumps(body, sort_keys=True)
+        row_id, earlier = self._keys.get((relayer_id, key), (str(uuid4()), text))
+        if earlier != text:
+            return _error(409, "idempotency_key_reused", "The Idempotency-Key was already used with a different body")
+        if row_id not in self._rows:
+            now = datetime.now(UTC)
+            constant = {"id": row_id, "relayer_id": relayer_id, "from": SENDER, "created_at": _timestamp(now)}
+            state = {"status": "pending", "status_reason": "It is queued.", "version": 1, "is_canceled": False}
+            self._rows[row_id] = dict.fromkeys(NAMES) | constant | state | _payload(body, now)
+        if key:
+            self._keys[relayer_id, key] = row_id, text
+        return self._ok(self._rows[row_id])
+
+    def _dry_run(self, request: httpx.Request, relayer_id: str) -> httpx.Response:
+        names = (*AMOUNTS[1:], "max_gas_cost", "reason")
+        return self._ok({"allowed": True, "checks": [], "limits": [], "estimate": dict.fromkeys(names)})
+
+    def _list(self, request: httpx.Request, relayer_id: str) -> httpx.Response:
+        wanted = {"relayer_id": relayer_id, **request.url.params}
+        size = int(wanted.pop("per_page"))
+        rows = [row for row in reversed(self._rows.values()) if all(row[name] == wanted[name] for name in wanted)]
+        return self._ok(rows, pagination={"per_page": size, "total_items": len(rows)})
+
+    def _get(self, request: httpx.Request, relayer_id: str, row_id: str) -> httpx.Response:
+        row = self._rows.get(row_id, {})
+        is_found = row.get("relayer_id") == relayer_id
+        return self._ok(row) if is_found else _error(404, "not_found", f"Transaction with ID {row_id} not found")
+
+    def _change(self, request: httpx.Request, relayer_id: str, row_id: str) -> httpx.Response:
+        """Cancel, replace or speed up a transaction."""
+        if (found := self._get(request, relayer_id, row_id)).is_error:
+            return found
+        row = self._rows[row_id]
+        if row["status"] in FINAL | MINED:
+            return _error(409, "not_changeable", f"Its status is {row['status']}.")
+        if request.method == "DELETE" and row["nonce"] is None:
+            self.move(row_id, "canceled", "It was canceled before it was sent.")
+            return self._ok(row)
+        if request.method == "DELETE":
+            row |= {"is_canceled": True, "status_reason": CANCELING}
+        elif request.method == "PUT":
+            row |= _payload(json.loads(request.content), datetime.now(UTC))
+        if row["nonce"] is not None:
+            self._sign(row)
+        row["version"] += 1
+        return self._ok(row)
+
+    def _cancel_all(self, request: httpx.Request, relayer_id: str) -> httpx.Response:
+        open_rows = [row for row in self._rows.values() if row["status"] not in FINAL | MINED]
+        ids = [row["id"] for row in open_rows if row["relayer_id"] == relayer_id]
+        for row_id in ids:
+            self._change(request, relayer_id, row_id)
+        names = ("queued_for_cancellation_transaction_ids", "failed_to_queue_transaction_ids", "total_processed")
+        return self._ok(dict(zip(names, (ids, [], len(ids)), strict=True)))
+
+
+def _payload(body: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """Return the fields of a transaction that a request sets."""
+    amounts = {name: body.get(name) for name in AMOUNTS}
+    whole = {name: value and int(str(value), 16 if "x" in str(value) else 10) for name, value in amounts.items()}
+    shown = {name: value if value is None or name == "gas_limit" else str(value) for name, value in whole.items()}
+    data = (body.get("data") or "").lower().removeprefix("0x")
+    end = body.get("valid_until")
+    return shown | {
+        "to": checksummed(body["to"]) if body.get("to") else None,
+        "data": f"0x{data}" if data else None,
+        "data_size": len(data) // 2,
+        "speed": body.get("speed") or (None if any(shown[name] for name in AMOUNTS[2:]) else "fast"),
+        "valid_until": _timestamp(datetime.fromisoformat(end) if end else now + timedelta(hours=8)),
+    }
+
+
+def _timestamp(at: datetime | None = None) -> str:
+    return (at or datetime.now(UTC)).astimezone(UTC).isoformat()
+
+
+def _error(status: int, code: str, message: str = "") -> httpx.Response:
+    body = {"data": None, "message": message or httpx.codes.get_reason_phrase(status), "success": False}
+    headers = {"Error-Code": code, "X-Request-ID": uuid4().hex, "Retry-After": "0"}
+    return httpx.Response(status, json=body, headers=headers)
+
+
+ROWS = "/relayers/([^/]+)/transactions"
+OPERATIONS: dict[str, Callable[..., httpx.Response]] = {
+    "GET /health": lambda service, request: httpx.Response(200, json={"status": "ok"}),
+    f"POST {ROWS}": FakeService._send,
+    f"GET {ROWS}": FakeService._list,
+    f"POST {ROWS}/dry-run": FakeService._dry_run,
+    f"DELETE {ROWS}/pending": FakeService._cancel_all,
+    f"GET {ROWS}/([0-9a-f-]+)": FakeService._get,
+    f"(?:DELETE|PUT) {ROWS}/([0-9a-f-]+)": FakeService._change,
+    f"POST {ROWS}/([0-9a-f-]+)/speed-up": FakeService._change,
+}
