@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.conf import settings
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 from relayer_service import extensions
@@ -39,9 +40,17 @@ class CreateAliasedSignerSerializer(CreateSignerSerializer):
 
 
 def is_aliased(request: Request) -> bool:
-    """Return whether the body of a request has an alias as its type, and the token is one of the extension."""
+    """Return whether the body of a request has an alias as its type, and the token is one of the extension.
+
+    Raise an error that names the setting if it is off.
+    """
     token: Any = request.auth
-    if not settings.SIGNER_TYPE_ALIASES or not extensions.is_enabled("lifecycle") or not token.scopes:
-        return False
     signer_type = request.data.get("type") if isinstance(request.data, dict) else None
-    return isinstance(signer_type, str) and signer_type in TYPES
+    if not isinstance(signer_type, str) or signer_type not in TYPES:
+        return False
+    if not extensions.is_enabled("lifecycle") or not token.scopes:
+        return False
+    if not settings.SIGNER_TYPE_ALIASES:
+        text = f"{signer_type} is an alias: use {TYPES[signer_type].value}, or set SIGNER_TYPE_ALIASES=true"
+        raise ValidationError({"type": [text]})
+    return True

@@ -128,8 +128,8 @@ class RelayerFields(TypedDict, total=False):
     signer_id: Required[str]
     notification_id: str
     paused: bool
-    custom_rpc_urls: Sequence[RpcUrlFields]
-    private_rpc_urls: Sequence[RpcUrlFields]
+    custom_rpc_urls: Sequence[RpcUrlFields | str]
+    private_rpc_urls: Sequence[RpcUrlFields | str]
     private_fallback_blocks: int
     policies: PolicyFields
     allow_signing: Sequence[Signing]
@@ -142,8 +142,8 @@ class RelayerChanges(TypedDict, total=False):
     paused: bool
     signer_id: str
     notification_id: str | None
-    custom_rpc_urls: Sequence[RpcUrlFields] | None
-    private_rpc_urls: Sequence[RpcUrlFields] | None
+    custom_rpc_urls: Sequence[RpcUrlFields | str] | None
+    private_rpc_urls: Sequence[RpcUrlFields | str] | None
     private_fallback_blocks: int | None
     policies: PolicyFields | None
     allow_signing: Sequence[Signing] | None

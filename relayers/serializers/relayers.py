@@ -110,6 +110,10 @@ class RpcUrlSerializer(StrictSerializer):
         help_text="Relative share of the calls, from 0 to 100; a node with weight 0 receives none.",
     )
 
+    def to_internal_value(self, data: Any) -> Any:
+        """Accept a plain URL, too."""
+        return super().to_internal_value({"url": data} if isinstance(data, str) else data)
+
 
 class RpcUrlsField(ListField):
     child = RpcUrlSerializer()

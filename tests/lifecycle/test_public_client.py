@@ -23,7 +23,6 @@ from tests.contract import bodies
 from tests.contract.rpc_calls import FEE
 from tests.contract.rpc_calls import TRANSFER as ENCODED_TRANSFER
 from tests.contract.test_rpc import NO_METHOD
-from tests.contract.test_signers import TYPES
 from tests.lifecycle.test_answers import EXPONENT
 from tests.relayers import factories
 from tests.relayers.factories import ADDRESS, KEY
@@ -157,7 +156,8 @@ class Fleet:
 
     def send(self, method: str, path: str, body: Any = None) -> Answer:
         """Send a request as the client does: a content type with a body alone, without a charset."""
-        raw = None if body is None else json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        text = "" if body is None else json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+        raw = self.replace(text).encode() or None
         return self.api(method, self.replace(path), raw=raw, headers={"Accept": "application/json, text/plain, */*"})
 
 
@@ -189,7 +189,8 @@ def fleet(user: User, settings: Any, node: FeeNode) -> Fleet:
     submitted = lanes.transaction(lane, created_at=AT, nonce=7, status=Status.SUBMITTED, sent_at=AT, submitted_at=AT)
     lanes.attempt(submitted, hash="0x" + "01" * 32, raw=bytes(SIGNED.raw_transaction), gas_price_text="800")
     token = issue(name="client", user=user, scopes=["manage", "send", "sign"])[1]
-    words = {"PENDING": pending.identifier, "SUBMITTED": submitted.identifier, "NODE": mask(node.url)}
+    words = {"PENDING": pending.identifier, "SUBMITTED": submitted.identifier}
+    words |= {"NODE": mask(node.url), "PLAIN_URL": node.url}
     return Fleet(Api(token), words)
 
 
@@ -197,6 +198,7 @@ def one(data: Any) -> dict[str, Any]:
     return bodies.success(data)
 
 
+WHY_ALIAS = "type: {} is an alias: use {}, or set SIGNER_TYPE_ALIASES=true"
 WHY_SIGNER = "a signer cannot be changed: create another one, assign it to the relayers and delete this one"
 WHY_NETWORK = "Networks cannot be changed over REST: change NETWORKS_FILE, or custom_rpc_urls of a relayer"
 WHY_SIGN = "signing a transaction is not supported for EVM relayers: send it, so that its nonce is tracked"
@@ -211,9 +213,9 @@ CALLS: dict[str, tuple[str, str, Any, int, Any]] = {
     "createSigner": ("POST", SIGNERS, {"config": {"key": KEY}, "id": "s", "type": "plain"},
                      201, one(SIGNER | {"id": "s"})),
     "createSigner, aws_kms": ("POST", SIGNERS, {"config": {"region": "eu", "key_id": "k"}, "type": "aws_kms"},
-                              400, bodies.bad_request(TYPES)),
+                              400, bodies.bad_request(WHY_ALIAS.format("aws_kms", "provider_a_kms"))),
     "createSigner, vault": ("POST", SIGNERS, {"config": CONFIGS["provider_c"], "id": "s", "type": "vault"},
-                            400, bodies.bad_request(TYPES)),
+                            400, bodies.bad_request(WHY_ALIAS.format("vault", "provider_c"))),
     "getSigner": ("GET", SIGNER_PATH, None, 200, one(SIGNER)),
     "getSigner, unknown": ("GET", f"{SIGNERS}/b", None, 404, bodies.failure("Signer with ID b not found")),
     "updateSigner": ("PATCH", SIGNER_PATH, {}, 400, bodies.bad_request(WHY_SIGNER)),
@@ -237,6 +239,7 @@ CALLS: dict[str, tuple[str, str, Any, int, Any]] = {
     "getRelayer": ("GET", RELAYER_PATH, None, 200, one(RELAYER)),
     "getRelayer, unknown": ("GET", f"{RELAYERS}/b", None, 404, bodies.failure("Relayer with ID b not found")),
     "updateRelayer": ("PATCH", RELAYER_PATH, CHANGES, 200, one(RELAYER | CHANGES)),
+    "updateRelayer, plain URLs": ("PATCH", RELAYER_PATH, {"custom_rpc_urls": ["PLAIN_URL"]}, 200, one(RELAYER)),
     "updateRelayer, 1e+21": ("PATCH", RELAYER_PATH, {"policies": {"gas_price_cap": 1e21}},
                              400, bodies.bad_request(f"policies.gas_price_cap: {EXPONENT}")),
     "deleteRelayer": ("DELETE", f"{RELAYERS}/unused", None, 200, one("Relayer deleted successfully")),
@@ -285,6 +288,9 @@ CALLS: dict[str, tuple[str, str, Any, int, Any]] = {
     "rpc, another method": (
         "POST", f"{RELAYER_PATH}/rpc", {"id": 1, "jsonrpc": "2.0", "method": "eth_blockNumber", "params": {}},
         200, bodies.rpc_error(-32601, "Method not found", NO_METHOD)),
+    "rpc, params as an array": (
+        "POST", f"{RELAYER_PATH}/rpc", {"id": 1, "jsonrpc": "2.0", "method": "feeEstimate", "params": ["ETH"]},
+        400, bodies.bad_request("params: an object is required")),
 
     "getNetwork": ("GET", f"{NETWORKS}/evm%3Ahardhat", None, 200, one(NETWORK)),
     "getNetwork, unknown": ("GET", f"{NETWORKS}/evm%3Amoon", None,

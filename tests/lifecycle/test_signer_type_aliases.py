@@ -52,8 +52,11 @@ def test_requests_of_the_interface_document_are_answered_with_its_types(manager:
         assert client.get("/api/v1/signers").body == bodies.page([shown], total_items=1)
 
 
-def test_aliases_are_off_by_default(manager: Api) -> None:
+def test_aliases_are_off_by_default_and_name_the_setting(manager: Api, api: Api) -> None:
     refused = manager.post("/api/v1/signers", AWS)
-    assert (refused.status, refused.body) == (400, bodies.bad_request(TYPES))
+    text = "type: aws_kms is an alias: use provider_a_kms, or set SIGNER_TYPE_ALIASES=true"
+    assert (refused.status, refused.body) == (400, bodies.bad_request(text))
+    # As in the interface document.
+    assert api.post("/api/v1/signers", AWS).body == bodies.bad_request(TYPES)
     manager.post("/api/v1/signers", AWS | {"type": "provider_a_kms"})
     assert manager.get("/api/v1/signers/s").body["data"]["type"] == "provider_a_kms"

@@ -41,7 +41,7 @@ def test_urls_and_weights_are_kept() -> None:
     ]
     rpc_urls = [{"url": url, "weight": weight} for url in urls for weight in (0, 1, 100)]
     assert RpcUrlsField().run_validation(rpc_urls) == rpc_urls
-    assert RpcUrlsField().run_validation([{"url": URL}]) == [{"url": URL, "weight": 100}]
+    assert RpcUrlsField().run_validation([{"url": URL}, URL]) == [{"url": URL, "weight": 100}] * 2
 
 
 def test_another_weight_is_refused() -> None:
@@ -72,7 +72,8 @@ def test_another_url_or_shape_is_refused_with_its_place() -> None:
     entries += [
         ({"weight": 1}, {"url": ["this field is required"]}),
         ({"url": URL, "name": "x"}, {"name": ["unknown field"]}),
-        (URL, {"non_field_errors": ["an object is required"]}),
+        ([URL], {"non_field_errors": ["an object is required"]}),
+        ("rpc.example.com", {"url": [NO_URL]}),
     ]
     found = faults([{"url": URL}, *(entry for entry, _ in entries)])
     assert found == {index: fault for index, (_, fault) in enumerate(entries, 1)}
