@@ -6,6 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from chain.networks import networks
 from chain.nodes import observers
+from relayer_service.configuration.checks import CONFIGURATION
 
 
 class RelayersConfig(AppConfig):
@@ -27,7 +28,7 @@ class RelayersConfig(AppConfig):
         observers.listeners.append(call_statistics.note)
 
 
-@register()
+@register(CONFIGURATION)
 def check_networks(**kwargs: Any) -> list[CheckMessage]:
     """Report a mistake in NETWORKS_FILE at startup and before every command."""
     try:

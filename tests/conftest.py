@@ -15,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import hypothesis
 import pytest
 from django.conf import settings
+from django.contrib import admin
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import connection
@@ -131,7 +132,8 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
 
 @pytest.fixture(autouse=True, scope="session")
 def recorded_pages(django_test_environment: None) -> None:
-    """Record the context of each page once, not once for each of its hundreds of templates."""
+    """Load the admin, and record the context of each page once, not once for each of its hundreds of templates."""
+    admin.autodiscover()
     Template._render = record_and_render  # type: ignore[attr-defined]  # as Django's own test environment does
 
 

@@ -1,14 +1,10 @@
 """The service's settings with fixed secrets and a small resource of the tests' own."""
 
-import gc
 import json
 import os
 import tempfile
 from importlib import import_module
 from pathlib import Path
-
-# A process loads 1,600 modules, and by default looks through them for garbage so often that it takes a fifth longer.
-gc.set_threshold(50_000)
 
 SECRETS = {
     "SECRET_KEY": "a-key-for-tests-only-0123456789-abcdefghijklmnopqrstuvwxyz",

@@ -17,7 +17,7 @@ from prometheus_client import Counter, Histogram
 from notifications.delivery import mail, signing, texts
 from notifications.models import Delivery, Notification
 from relayer_service.background.pools import Pool
-from relayer_service.net import addresses, outgoing
+from relayer_service.net import addresses, outgoing, sessions
 from relayer_service.observability import tracing
 from relayer_service.observability.metrics import BUCKETS
 from relayer_service.storage.encryption import DecryptionError
@@ -90,7 +90,7 @@ def may_connect(host: str, port: int) -> bool:
 
 def open_session() -> aiohttp.ClientSession:
     headers = outgoing.UNCOMPRESSED_HEADERS
-    return outgoing.open_session(
+    return sessions.open_session(
         may_connect, keepalive_seconds=KEEP_ALIVE_SECONDS, headers=headers, auto_decompress=False
     )
 

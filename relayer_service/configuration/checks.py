@@ -10,6 +10,10 @@ from django.db import DatabaseError, connections
 
 from relayer_service.configuration.environment import REMOVED
 
+# The checks of what an operator configures. All others are about code, and load the pages and URLs of the service.
+CONFIGURATION = "configuration"
+OF_OPERATORS = [Tags.caches, Tags.database, Tags.files, Tags.security, CONFIGURATION]
+
 GENERATE = (
     "Generate one with: python -c \"import base64, secrets; print('1:' + base64.b64encode(secrets.token_bytes(32))"
     '.decode())"'
@@ -59,7 +63,7 @@ def check_hosts(**kwargs: Any) -> list[CheckMessage]:
     return report("*" in settings.ALLOWED_HOSTS, "W003", "ALLOWED_HOSTS accepts every host name.", hint)
 
 
-@register()
+@register(CONFIGURATION)
 def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
     from relayer_service.health.views import PROBES
 
@@ -68,7 +72,7 @@ def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
     return report(unknown, "E004", text, f"Use only: {', '.join(sorted(PROBES))}.")
 
 
-@register()
+@register(CONFIGURATION)
 def check_removed_variables(**kwargs: Any) -> list[CheckMessage]:
     ignored = [name for name in REMOVED if name in os.environ]
     text = f"These environment variables have been removed and have no effect: {', '.join(ignored)}."

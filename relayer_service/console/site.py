@@ -5,17 +5,31 @@ Not in `admin`, which registers its pages there. Imports in functions, as the se
 
 from typing import Any
 
-from django.contrib.admin.apps import AdminConfig
+from django.contrib.admin import autodiscover
+from django.contrib.admin.apps import SimpleAdminConfig
+from django.core.checks import CheckMessage
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, URLResolver, path, reverse
 from unfold.sites import UnfoldAdminSite
 
 
-class ConsoleConfig(AdminConfig):
+class ConsoleConfig(SimpleAdminConfig):
+    """The admin, whose pages are loaded with the URLs and not at startup: workers and most commands have none."""
+
     default_site = "relayer_service.console.site.ConsoleSite"
 
 
 class ConsoleSite(UnfoldAdminSite):
+    def check(self, app_configs: Any) -> list[CheckMessage]:
+        autodiscover()
+        messages: list[CheckMessage] = super().check(app_configs)
+        return messages
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        autodiscover()
+        urls: list[URLPattern | URLResolver] = super().get_urls()
+        return urls
+
     def has_permission(self, request: HttpRequest) -> bool:
         from relayer_service.sign_in.verification import is_verified
 

@@ -16,6 +16,7 @@ from django.core.management import call_command
 from django.db import DatabaseError
 from dotenv import load_dotenv
 
+from relayer_service.configuration.checks import OF_OPERATORS
 from relayer_service.local.banner import print_banner
 from relayer_service.local.supervisor import PROJECT, Supervisor
 from relayer_service.server.serving import CannotStart, listen
@@ -72,7 +73,7 @@ def create_secret(path: Path) -> None:
 def prepare_service() -> None:
     try:
         django.setup()
-        for message in run_checks():
+        for message in run_checks(tags=OF_OPERATORS):
             if message.level >= ERROR:
                 raise CannotStart(" ".join(filter(None, (message.msg, message.hint))))
         from relayer_service.background.tasks import prepare_queue

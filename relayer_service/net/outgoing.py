@@ -1,34 +1,24 @@
-"""HTTP requests to user-supplied addresses, with one policy and limits for all.
+"""The policy of HTTP requests to user-supplied addresses: an address is checked on connect, after parsing and DNS.
 
-An address is checked on connect, after parsing and DNS. Redirects and proxies of the environment are ignored, as they
-could lead anywhere. Signers share one session and event loop, the sender of webhooks has its own; for nodes see
-`node_http`.
+`sessions` has the requests of signers and webhooks, `node_http` those of nodes.
 """
 
-import asyncio
 import socket
-import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from functools import partial
 from typing import Any
 
-import aiohttp
 from django.conf import settings
 
-from relayer_service.background.loops import LoopThread
 from relayer_service.net import addresses
-from relayer_service.net.bounded import AnswerTooLarge
 
 # Less than the 5 seconds after which Node.js servers close idle connections.
 KEEP_ALIVE_SECONDS = 4
 HEADERS = {"Content-Type": "application/json", "User-Agent": "Relayer-Management-Service"}
 # A compressed response could be far larger than its size on the wire.
 UNCOMPRESSED_HEADERS = {"Accept-Encoding": "identity", **HEADERS}
-
-loop = LoopThread("outgoing")
 
 
 class ForbiddenAddress(OSError):
@@ -42,35 +32,6 @@ class Answer:
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
-
-
-def request(
-    method: str,
-    url: str,
-    *,
-    headers: Mapping[str, str],
-    body: bytes | None,
-    seconds: float,
-    max_bytes: int,
-    proxy: str | None = None,
-) -> Answer:
-    """Make one request from a thread; raise TimeoutError if connection and response together take longer."""
-
-    async def fetch() -> Answer:
-        async with (
-            asyncio.timeout(seconds),
-            loop.own(_session).request(
-                method, url, headers=headers, data=body, proxy=proxy, allow_redirects=False
-            ) as response,
-        ):
-            text = bytearray()
-            async for part in response.content.iter_any():
-                text += part
-                if len(text) > max_bytes:
-                    raise AnswerTooLarge
-            return Answer(response.status, response.headers, bytes(text))
-
-    return loop.run(fetch())
 
 
 def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
@@ -108,26 +69,3 @@ def guarded_socket(may_connect: Callable[[str, int], bool], address_info: Any) -
     if not may_connect(address[0], address[1]):
         raise ForbiddenAddress("forbidden address or port")
     return socket.socket(family, kind, protocol)
-
-
-def open_session(
-    may_connect: Callable[[str, int], bool], *, keepalive_seconds: float, **options: Any
-) -> aiohttp.ClientSession:
-    """Return a session that connects to allowed addresses only, without proxies from the environment or cookies."""
-    connector = aiohttp.TCPConnector(
-        limit=0,
-        ssl=ssl.create_default_context(),
-        socket_factory=partial(guarded_socket, may_connect),
-        keepalive_timeout=keepalive_seconds,
-    )
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None),
-        trust_env=False,
-        **options,
-    )
-
-
-def _session() -> aiohttp.ClientSession:
-    return open_session(is_allowed_server, keepalive_seconds=KEEP_ALIVE_SECONDS)

@@ -14,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import orjson
 
-from relayer_service.net import outgoing
+from relayer_service.net import outgoing, sessions
 from relayer_service.net.bounded import AnswerTooLarge
 from relayer_service.observability import tracing
 from signers.backends.base import Secp256k1Backend, SignerError
@@ -140,7 +140,7 @@ class JsonApi:
         """Return a response or an error: raised here, the error would show the secrets of this frame."""
         headers, body = content()
         try:
-            return outgoing.request(
+            return sessions.request(
                 method,
                 url,
                 headers=outgoing.UNCOMPRESSED_HEADERS | tracing.headers() | dict(headers),

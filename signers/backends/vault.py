@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.core.exceptions import ValidationError
 from eth_keys import datatypes
 
-from relayer_service.net import addresses, outgoing
+from relayer_service.net import addresses, sessions
 from signers.backends.base import Ed25519Backend, Secp256k1Backend, SignerError
 from signers.backends.http import Content, JsonApi, Refused, deadline, held, not_understood
 from signers.backends.local import Local
@@ -145,7 +145,7 @@ class VaultKv(Secp256k1Backend):
                 key = self._key = self._read(until)
                 self._key_expires = monotonic() + self.keep_seconds
                 # For a key that is not used again.
-                outgoing.loop.call(self._forget, delay=self.keep_seconds)
+                sessions.loop.call(self._forget, delay=self.keep_seconds)
             return key
 
     def _forget(self) -> None:

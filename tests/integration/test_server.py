@@ -224,11 +224,12 @@ def test_an_application_that_cannot_be_imported_fails_at_startup(tmp_path: Path)
     assert done.stderr.splitlines()[-1] == "RuntimeError: broken"
 
 
-def test_a_mistake_in_networks_file_fails_at_startup(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [COMMAND, processes.WORKER], ids=["web", "worker"])
+def test_a_mistake_in_networks_file_fails_at_startup(command: list[str], tmp_path: Path) -> None:
     file = tmp_path / "networks.json"
     file.write_text('{"networks": {"ours": {"of_a_newer_release": 1}}}')
     env = processes.environment(PORT=str(free_port()), NETWORKS_FILE=str(file))
-    done = subprocess.run(COMMAND, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 1
     assert "NETWORKS_FILE: networks.json: ours: of_a_newer_release: unknown field; use one of:" in done.stderr
 
@@ -238,6 +239,16 @@ def run_program(program: str, **settings: str) -> str:
     env = processes.environment(**settings)
     command = [sys.executable, "-c", program]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_worker_loads_no_pages_or_urls() -> None:
+    program = (
+        "import sys, django; django.setup();"
+        "from django.core.management import call_command; from relayer_service.background import tasks;"
+        "tasks.Worker.run = print; call_command('worker', skip_checks=False);"
+        "print(sorted({'relayer_service.urls', 'relayer_service.admin', 'relayers.viewsets'} & sys.modules.keys()))"
+    )
+    assert run_program(program).splitlines()[-1] == "[]"
 
 
 def test_processes_are_replaced_when_they_are_old() -> None:

@@ -13,6 +13,7 @@ from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from relayer_service import roles
+from relayer_service.configuration.checks import OF_OPERATORS
 from relayer_service.database.operations import session_settings
 
 # Below PostgreSQL's `deadlock_timeout`, so that in a deadlock the migration fails, and never a request.
@@ -33,6 +34,9 @@ class Command(migrate.Command):
             if not options["plan"] and "auth_group" in connection.introspection.table_names():
                 # Django has created the permissions of all apps only now.
                 roles.restore(options["database"])
+
+    def check(self, *args: Any, **options: Any) -> None:
+        super().check(*args, **{"tags": OF_OPERATORS} | options)
 
     def migration_progress_callback(self, action: str, *args: Any, **options: Any) -> None:
         if action in {"apply_success", "unapply_success"}:

@@ -9,14 +9,13 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
 from relayer_service.background.tasks import Worker, prepare_queue, watchdog
+from relayer_service.configuration.checks import OF_OPERATORS
 from relayer_service.health.views import start_metrics_server
-
-# New objects until a garbage collection.
-GC_THRESHOLD = 50_000
 
 
 class Command(BaseCommand):
     help = __doc__
+    requires_system_checks = OF_OPERATORS
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--beat", type=Path, metavar="FILE", help="a file to touch while the worker is healthy")
@@ -37,10 +36,9 @@ class Command(BaseCommand):
             except OSError as error:
                 raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
         prepare_queue()
-        # As in web processes. Rows of transactions come by the thousand, few of them in cycles.
+        # As in web processes.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(GC_THRESHOLD)
         Worker().run()
 
 
