@@ -1,5 +1,6 @@
 """Forks a process for each case that it reads: loading the service takes longer than running a case."""
 
+import gc
 import json
 import os
 import signal
@@ -20,6 +21,8 @@ def main() -> None:
     from tests.chaos import running
     from tests.chaos.children import end_with_parent
 
+    # A worker collects garbage when it starts: without all of this, which it would look through and so copy.
+    gc.freeze()
     # Whatever else writes to the standard output of a case goes to its log.
     results = os.dup(1)
     # The system takes the dead away; a case waits for its own children.
