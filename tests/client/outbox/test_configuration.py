@@ -56,7 +56,7 @@ def test_a_factory_makes_the_client(settings: Any) -> None:
         settings.RELAYER_CLIENT = {"CLIENT": factory}
         assert check_settings() == []
         with open_client() as client:
-            assert client._transport._pools._timeout == 7
+            assert client._transport._pools._options["timeout"] == 7
     settings.RELAYER_CLIENT = {"CLIENT": dict}
     with pytest.raises(ImproperlyConfigured, match="must return a"):
         open_client()
