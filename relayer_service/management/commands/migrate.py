@@ -21,6 +21,13 @@ SESSION = {"lock_timeout": "500ms", "statement_timeout": "0"}
 PAUSE_SECONDS = 2
 RETRY_SECONDS = 300  # from the first failure of each migration
 LOCK_NOT_AVAILABLE = "55P03"
+# A table that is vacuumed is locked for long. PostgreSQL cancels autovacuum for who has waited for `deadlock_timeout`.
+VACUUMED_TIMEOUT = """
+SELECT setting::int + 500 || 'ms' FROM pg_settings WHERE name = 'deadlock_timeout' AND EXISTS (
+  SELECT FROM pg_locks WHERE mode = 'ShareUpdateExclusiveLock' AND granted AND pid <> pg_backend_pid()
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+)
+"""
 
 
 class Command(migrate.Command):
@@ -45,7 +52,7 @@ class Command(migrate.Command):
 
     def _migrate(self, connection: BaseDatabaseWrapper, *args: Any, **options: Any) -> bool:
         # Leaving it, the settings of `handle` are restored, also those of a new connection.
-        with session_settings(connection, **SESSION):
+        with session_settings(connection, **SESSION | self._longer_timeout(connection)):
             try:
                 super().handle(*args, **options)
             except OperationalError as error:
@@ -59,3 +66,12 @@ class Command(migrate.Command):
                     raise
                 return False
         return True
+
+    def _longer_timeout(self, connection: BaseDatabaseWrapper) -> dict[str, str]:
+        """Return the lock timeout after which autovacuum gives way, if an attempt failed while it runs."""
+        if connection.vendor != "postgresql" or self.deadline == math.inf:
+            return {}
+        with connection.cursor() as cursor:
+            cursor.execute(VACUUMED_TIMEOUT)
+            found = cursor.fetchone()
+        return {"lock_timeout": found[0]} if found else {}

@@ -104,6 +104,24 @@ def test_a_migration_that_gets_no_lock_for_long_fails_and_changes_nothing(
         assert timeouts(alias) == before
 
 
+@pytest.mark.postgresql
+def test_a_migration_of_a_vacuumed_table_waits_until_autovacuum_is_canceled(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def handle(command: migrate.Command, **_: Any) -> None:
+        seen.append(timeouts("default")[0])
+        if len(seen) == 1:
+            raise OperationalError("lock timeout") from psycopg.errors.LockNotAvailable()
+
+    monkeypatch.setattr("django.core.management.commands.migrate.Command.handle", handle)
+    monkeypatch.setattr(migrate, "PAUSE_SECONDS", 0)
+    with psycopg.connect(processes.database_url("default")) as vacuum:
+        vacuum.execute(f"LOCK TABLE {TABLE} IN SHARE UPDATE EXCLUSIVE MODE")
+        call_command("migrate", verbosity=0, plan=True)
+    # `deadlock_timeout` is one second by default.
+    assert seen == ["500ms", "1500ms"]
+
+
 def test_the_time_for_retries_is_that_of_one_migration(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(range(0, 10_000, migrate.RETRY_SECONDS))
     monkeypatch.setattr(migrate, "time", SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None))
