@@ -962,8 +962,8 @@ MUTATIONS: dict[int, Mutation] = {
     153: Mutation(
         "The successor of a revoked token is accepted.",
         "tokens/models.py",
-        "            tokens = lock_with_successors(chosen)\n",
-        "            tokens = list(AccessToken.objects.filter(pk__in=chosen))\n",
+        "            tokens = lock_with_successors(chosen) if with_successors else lock(chosen)\n",
+        "            tokens = lock(chosen)\n",
         ("tests/lifecycle/test_rotation.py",),
     ),
     154: Mutation(

@@ -84,7 +84,12 @@ ADMIN: dict[str, tuple[Any, ...]] = {
     "delete payment": ("POST", "transactions/transaction/{transaction}/delete", {"post": "yes"}),
     "read token": ("GET", "tokens/accesstoken/{token}/change", None, "of another"),
     "disable token": ("POST", "tokens/accesstoken/{token}/change", {"enabled": ""}),
-    "issue token": ("POST", "tokens/accesstoken/add", {"name": "own", "user": "{me}"}, "Token issued"),
+    "issue token": (
+        "POST",
+        "tokens/accesstoken/add",
+        {"name": "own", "user": "{me}", "scopes": "none"},
+        "Token issued",
+    ),
     "issue scopes": ("POST", "tokens/accesstoken/add", {"name": "x", "user": "{me}", "scopes": "sign"}, "sign mess"),
     "read log": ("GET", "relayer_service/auditentry", None, "of another"),
     "edit log": ("POST", "relayer_service/auditentry/{entry}/delete", {"post": "yes"}),

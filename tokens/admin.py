@@ -7,8 +7,8 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
-from django.utils.html import format_html_join
+from django.urls import path, reverse
+from django.utils.html import format_html, format_html_join
 from unfold.contrib.filters.admin import RelatedDropdownFilter
 from unfold.decorators import action, display
 
@@ -16,12 +16,13 @@ from relayer_service.console import confirmation
 from relayer_service.console.base import ResourceAdmin
 from relayer_service.console.confirmation import PendingAction
 from relayer_service.console.dates import ago_titled, to_the_minute
+from relayer_service.console.lists.changelists import MAX_LISTED
 from relayer_service.console.lists.filters import StateFilter
-from relayer_service.console.references import is_key, link
+from relayer_service.console.references import and_more, is_key, link
 from relayer_service.database.prefixes import CaseFolded
 from spending.console.formatting import shown_rules
 from spending.writes import stored_rules
-from tokens.console.forms import AccessTokenForm, RotationForm
+from tokens.console.forms import AccessTokenForm, DisableForm, RelayerChoices, RotationForm
 from tokens.models import WITH_PREDECESSOR, AccessToken, lock_family, states
 from tokens.writes import NotRotatable, rotate
 
@@ -32,6 +33,20 @@ ROTATION = (
 MAX_FAMILY_SHOWN = 20
 # The rights that each token of a family has for itself.
 OWN_RIGHTS = {"user", "expires_at", "allowed_networks", "scopes", "allowed_relayers"}
+
+
+DISABLED = "Every process rejects a disabled token within seconds. Only superusers can enable it again."
+
+
+def active_successors(*keys: int) -> Any:
+    return AccessToken.objects.filter(pk__in=keys).successors().filter(states()["active"])
+
+
+def listed(tokens: QuerySet[AccessToken]) -> str:
+    """Return links to the first of some tokens, and the number of the others."""
+    count, shown = tokens.count(), list(tokens[:MAX_FAMILY_SHOWN])
+    links = format_html_join(", ", "{}", ([link(each)] for each in shown))
+    return format_html("{} {}", links, and_more(count - len(shown))) if shown else "none"
 
 
 class TokenStateFilter(StateFilter):
@@ -63,6 +78,10 @@ class AccessTokenAdmin(ResourceAdmin):
     actions = ["disable"]
     actions_detail = ["rotate"]
 
+    def get_urls(self) -> list[Any]:
+        choices = self.admin_site.admin_view(RelayerChoices.as_view(admin_site=self.admin_site))
+        return [path("relayers/", choices, name="tokens_accesstoken_relayers"), *super().get_urls()]
+
     def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
         # Other staff can only choose themselves.
         return ["user"] if request.user.is_superuser else []
@@ -91,7 +110,8 @@ class AccessTokenAdmin(ResourceAdmin):
         return form
 
     def get_fieldsets(self, request: HttpRequest, obj: AccessToken | None = None) -> Any:
-        editable = {"fields": ["name", "user", "enabled", "expires_at", "allowed_networks"]}
+        asked = ["with_successors"] if obj and active_successors(obj.pk).exists() else []
+        editable = {"fields": ["name", "user", "enabled", *asked, "expires_at", "allowed_networks"]}
         # In words for staff who cannot set them.
         scopes = ["scopes", "allowed_relayers"] if request.user.is_superuser else ["permissions"]
         usage = {"fields": [name for name in self.readonly_fields if name not in scopes]}
@@ -143,10 +163,23 @@ class AccessTokenAdmin(ResourceAdmin):
         return format_html_join("", "<div>{} {}, {}</div>", lines) or "none"
 
     @admin.action(description="Disable selected tokens", permissions=["change"])
-    def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
-        """Disable tokens and their successors."""
-        count = AccessToken.objects.filter(pk__in=queryset.values("pk")).disable()
+    def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> HttpResponse:
+        return self.ask_or_disable(request, PendingAction.in_list(request, "disable", queryset, limit=MAX_LISTED))
+
+    def ask_or_disable(self, request: HttpRequest, pending: PendingAction) -> HttpResponse:
+        keys = [*pending.selection]
+        form = DisableForm(request.POST if pending.is_confirmed else None, required=False)
+        if not (pending.is_confirmed and form.is_valid()):
+            columns = {"State": self.state, "Last use": self.last_use, "Permissions": self.permissions}
+            others = active_successors(*keys).exclude(pk__in=keys)
+            texts = [DISABLED, format_html("Their active successors: {}.", listed(others))]
+            table = pending.first(self.get_queryset(request), columns)
+            return confirmation.ask(request, self, pending, "Disable tokens", texts, table, form)
+        chosen, with_successors = AccessToken.objects.filter(pk__in=keys), form.cleaned_data["with_successors"]
+        count = chosen.disable(form.cleaned_data["reason"], with_successors=with_successors)
         self.message_user(request, f"Disabled: {count}. Other processes reject them within seconds.")
+        self._warn_of_active(request, chosen.successors(), "are still accepted")
+        return pending.leave()
 
     @action(description="Rotate", icon="autorenew", permissions=["rotate"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -196,6 +229,8 @@ class AccessTokenAdmin(ResourceAdmin):
     def save_model(self, request: HttpRequest, obj: AccessToken, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         obj.issued = form.write.text  # type: ignore[attr-defined]  # for this response
+        if change and "enabled" in form.changed_data and not obj.enabled:
+            self._warn_of_active(request, AccessToken.objects.filter(pk=obj.pk).successors(), "are still accepted")
         if change and OWN_RIGHTS & {*form.changed_data}:
             self._warn_of_active(request, AccessToken.objects.filter(pk=obj.pk).successors(), "were not changed")
 

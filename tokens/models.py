@@ -53,10 +53,15 @@ def states() -> dict[str, models.Q]:
     now = timezone.now()
     return {
         "active": models.Q(enabled=True) & (models.Q(expires_at=None) | models.Q(expires_at__gt=now)),
-        EXPIRES_SOON: models.Q(enabled=True, expires_at__gt=now, expires_at__lte=now + SOON),
+        # A replaced token is meant to expire.
+        EXPIRES_SOON: models.Q(enabled=True, expires_at__gt=now, expires_at__lte=now + SOON, replaced_at=None),
         "expired": models.Q(enabled=True, expires_at__lte=now),
         "disabled": models.Q(enabled=False),
     }
+
+
+def lock(chosen: set[int]) -> list[AccessToken]:
+    return list(AccessToken.objects.select_for_update(of=("self",)).filter(pk__in=chosen).order_by("pk"))
 
 
 def lock_with_successors(chosen: set[int]) -> list[AccessToken]:
@@ -66,7 +71,7 @@ def lock_with_successors(chosen: set[int]) -> list[AccessToken]:
     while found:
         asked |= found
         # Waits for a rotation, which has locked the last of these; its new token is found next.
-        locked += AccessToken.objects.select_for_update(of=("self",)).filter(pk__in=found).order_by("pk")
+        locked += lock(found)
         successors = AccessToken.objects.filter(pk__in=asked).successors()
         found = set(successors.values_list("pk", flat=True)) - asked
     return locked
@@ -99,11 +104,11 @@ class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
         earlier = self.exclude(family="").filter(family=models.OuterRef("family"), pk__lt=models.OuterRef("pk"))
         return AccessTokenQuerySet(AccessToken).filter(models.Exists(earlier))
 
-    def disable(self, reason: str = "") -> int:
-        """Disable tokens and their successors; return how many were enabled."""
+    def disable(self, reason: str = "", *, with_successors: bool = True) -> int:
+        """Disable tokens, and their successors unless these are to stay; return how many were enabled."""
         with transaction.atomic():
             chosen = set(self.values_list("pk", flat=True))
-            tokens = lock_with_successors(chosen)
+            tokens = lock_with_successors(chosen) if with_successors else lock(chosen)
             reasons = {token.pk: reason if token.pk in chosen else WITH_PREDECESSOR for token in tokens}
             count: int = AccessToken.objects.filter(pk__in=[*reasons], enabled=True).update(enabled=False)
             before, after = {token.pk: {"enabled": token.enabled} for token in tokens}, {"enabled": False}

@@ -20,6 +20,9 @@ MAX_FAMILY = 10_000
 # How long the old token is accepted after a rotation.
 DEFAULT_OVERLAP = timedelta(days=1)
 MAX_OVERLAP = timedelta(days=7)
+# What disabling a token with its successors or without them means, for staff.
+WITH_ALL = "in doubt, as whoever has a leaked token may have rotated it"
+ONLY_THIS = "programs that use a successor go on"
 
 
 class AccessTokenWrite(HolderWrite[AccessToken]):
@@ -28,6 +31,8 @@ class AccessTokenWrite(HolderWrite[AccessToken]):
     model = AccessToken
     # The text of a new token, which is not stored.
     text = ""
+    # Whether its successors are disabled when it is.
+    with_successors = True
 
     def set(self, values: Values) -> None:
         for name, value in values.items():
@@ -52,7 +57,8 @@ class AccessTokenWrite(HolderWrite[AccessToken]):
         super().save_rows(writes)
         for row, family in families:
             share_policy(row, family)
-        if disabled := [write.row.pk for write in writes if "enabled" in write.columns and not write.row.enabled]:
+        ending = [each for each in writes if each.with_successors and "enabled" in each.columns]
+        if disabled := [write.row.pk for write in ending if not write.row.enabled]:
             AccessToken.objects.filter(pk__in=disabled).successors().disable(WITH_PREDECESSOR)
 
     def lock_family(self) -> list[AccessToken]:

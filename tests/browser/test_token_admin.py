@@ -17,6 +17,7 @@ LIST = "/admin/tokens/accesstoken/"
 def issue_in_form(page: Page) -> str:
     page.goto(f"{LIST}add/")
     page.get_by_label("Name").fill("Wallet production")
+    page.get_by_label("no scopes").check()
     page.get_by_role("button", name="Save").click()
     return page.locator("#issued-token").inner_text()
 
@@ -68,6 +69,7 @@ def test_a_token_is_issued_disabled_enabled_and_deleted(page: Page, call: Callab
     page.locator("input.action-select").check()
     page.locator("select[name=action]").select_option(label="Disable selected tokens")
     page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name="Disable tokens").click()
     expect(page.get_by_text("Disabled: 1. Other processes reject them within seconds.")).to_be_visible()
     assert call(text) == 401
     page.goto(f"{LIST}{AccessToken.objects.get().pk}/change/")

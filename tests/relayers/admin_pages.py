@@ -38,9 +38,9 @@ class FormReader(HTMLParser):
             self.in_template = True
         if not self.inside or self.in_template:
             return
-        if tag == "input" and name and kind not in {"submit", "checkbox"}:
+        if tag == "input" and name and kind not in {"submit", "checkbox", "radio"}:
             self.fields[name] = given.get("value") or ""
-        elif tag == "input" and kind == "checkbox" and "checked" in given:
+        elif tag == "input" and kind in {"checkbox", "radio"} and "checked" in given:
             self.fields[name] = given.get("value") or "on"
         elif tag == "select":
             self.select = name

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import connection
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from relayer_service.console.overview.attention import AttentionSubject
 from relayer_service.models import AuditEntry
+from tests.relayers import factories
 from tests.relayers.admin_pages import open_form, read_fields
+from tokens.console.overview import attention
 from tokens.models import AccessToken
 from tokens.writes import issue, rotate
 
@@ -35,7 +38,7 @@ def test_a_token_in_the_name_of_another_takes_a_superuser(
     client.post(ADD, {"name": "theirs", "user": admin_user.pk, "enabled": "on"})
     assert not AccessToken.objects.exists()
     client.post(ADD, {"name": "mine", "user": issuer.pk, "enabled": "on"})
-    admin_client.post(ADD, {"name": "theirs", "user": issuer.pk, "enabled": "on"})
+    admin_client.post(ADD, {"name": "theirs", "user": issuer.pk, "enabled": "on", "scopes": ["none"]})
     assert [token.user for token in AccessToken.objects.all()] == [issuer, issuer]
 
 
@@ -46,8 +49,7 @@ def test_scopes_are_given_by_superusers_alone(
         "name": "mine",
         "enabled": "on",
         "scopes": ["manage", "send"],
-        # A separator of Unicode does not split an ID.
-        "allowed_relayers": " relayer 1\r\nrelayer\u2028-2\u2028\n\n",
+        "allowed_relayers": [" relayer 1", "relayer\u2028-2\u2028", "relayer 1", ""],
     }
     client.post(ADD, wanted | {"user": issuer.pk})
     mine = AccessToken.objects.get()
@@ -64,6 +66,46 @@ def test_scopes_are_given_by_superusers_alone(
     assert (given.scopes, given.allowed_relayers) == (["manage", "send"], ["relayer 1", "relayer\u2028-2\u2028"])
     entry = AuditEntry.objects.filter(object_pk=str(given.pk)).latest("pk")
     assert entry.changes["scopes"] == [None, ["manage", "send"]]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "fault"), [([], "Choose what it can do."), (["none", "read"], "Choose either no scopes or some.")]
+)
+def test_to_have_no_scopes_is_an_explicit_choice(
+    admin_client: Client, admin_user: User, chosen: list[str], fault: str
+) -> None:
+    assert "scopes" not in open_form(admin_client, ADD)
+    fields = {"name": "mine", "user": admin_user.pk, "enabled": "on", "scopes": chosen}
+    page = admin_client.post(ADD, fields)
+    assert page.context["adminform"].form.errors == {"scopes": [fault]}
+    assert (
+        "no scopes: list and create signers, list relayers, change webhooks, make JSON-RPC calls, and nothing else"
+        in (page.content.decode())
+    )
+    admin_client.post(ADD, fields | {"scopes": ["none"]})
+    token = AccessToken.objects.get()
+    assert token.scopes == []
+    assert open_form(admin_client, f"{LIST}{token.pk}/change/")["scopes"] == "none"
+
+
+def test_relayers_are_chosen_from_a_search_and_unknown_ones_stay(
+    client: Client, issuer: User, admin_client: Client, admin_user: User
+) -> None:
+    relayer = factories.relayer(identifier="pay-1", name="Payments")
+    factories.relayer(identifier="other", name="Other")
+    found = {"results": [{"id": "pay-1", "text": str(relayer)}], "pagination": {"more": False}}
+    assert admin_client.get(f"{LIST}relayers/", {"term": "pay"}).json() == found
+    assert client.get(f"{LIST}relayers/", {"term": "pay"}).status_code == 403
+    token, _ = issue(name="ci", user=admin_user, scopes=["read"], allowed_relayers=["pay-1", "gone"])
+    page = f"{LIST}{token.pk}/change/"
+    html = admin_client.get(page).content.decode()
+    options = re.findall(
+        r'<option value="([^"]*)" selected>([^<]*)</option>', html.partition('name="allowed_relayers"')[2]
+    )
+    assert options == [("pay-1", str(relayer)), ("gone", "gone (no such relayer)")]
+    fields = {"name": "ci", "user": admin_user.pk, "enabled": "on", "scopes": ["read"]}
+    admin_client.post(page, fields | {"allowed_relayers": ["gone", "pay-1", "new"]})
+    assert AccessToken.objects.get().allowed_relayers == ["gone", "pay-1", "new"]
 
 
 def test_scopes_of_extensions_that_are_off_are_kept_and_not_given(admin_client: Client, admin_user: User) -> None:
@@ -223,18 +265,47 @@ def test_an_overlap_over_a_week_and_staff_who_are_no_superusers_are_refused(
     assert AccessToken.objects.count() == 1
 
 
-def test_disabling_a_token_on_its_page_disables_its_successors(admin_client: Client, admin_user: User) -> None:
+@pytest.mark.parametrize(("answer", "are_kept"), [({}, False), ({"with_successors": "keep"}, True)])
+def test_disabling_a_token_on_its_page_asks_about_its_successors(
+    admin_client: Client, admin_user: User, answer: dict[str, str], are_kept: bool
+) -> None:
     old, _ = issue(name="ci", user=admin_user)
     new = rotate(old.pk).new
     page = f"{LIST}{old.pk}/change/"
     opened = read_fields(admin_client.get(page).content.decode(), "accesstoken_form")
     assert opened == open_form(admin_client, page)
+    assert opened.pop("with_successors") == "disable"
     del opened["enabled"]
-    assert admin_client.post(page, opened).status_code == 302
+    shown = admin_client.post(page, opened | answer, follow=True).content.decode()
+    assert (f"Successors are still accepted: {new}." in shown) is are_kept
     new.refresh_from_db()
-    assert not new.enabled
+    assert new.enabled is are_kept
     entry = AuditEntry.objects.filter(object_pk=str(new.pk)).latest("pk")
-    assert (entry.changes, entry.reason) == ({"enabled": [True, False]}, "Disabled with the token that it succeeds.")
+    if not are_kept:
+        assert (entry.changes, entry.reason) == (
+            {"enabled": [True, False]},
+            "Disabled with the token that it succeeds.",
+        )
+    # Without an active successor, there is nothing to ask.
+    assert "with_successors" not in open_form(admin_client, f"{LIST}{new.pk}/change/")
+
+
+@pytest.mark.parametrize(("answer", "are_kept"), [({}, False), ({"with_successors": "keep"}, True)])
+def test_disabling_selected_tokens_asks_about_their_successors(
+    client: Client, changer: User, admin_user: User, answer: dict[str, str], are_kept: bool
+) -> None:
+    old, _ = issue(name="ci", user=admin_user)
+    new = rotate(old.pk).new
+    chosen = {"action": "disable", "_selected_action": [old.pk]}
+    asked = client.post(LIST, chosen).content.decode()
+    assert f'Their active successors: <a class="underline" href="{LIST}{new.pk}/change/">' in asked
+    assert AccessToken.objects.filter(enabled=True).count() == 2
+    confirmed = chosen | {"confirmed": str(old.pk), "reason": "Leaked."} | answer
+    shown = client.post(LIST, confirmed, follow=True).content.decode()
+    assert f"Disabled: {1 if are_kept else 2}." in shown
+    assert (f"Successors are still accepted: {new}." in shown) is are_kept
+    assert {token.pk: token.enabled for token in AccessToken.objects.all()} == {old.pk: False, new.pk: are_kept}
+    assert AuditEntry.objects.filter(object_pk=str(old.pk)).latest("pk").reason == "Leaked."
 
 
 @pytest.mark.parametrize("is_over", [False, True])
@@ -281,3 +352,14 @@ def test_the_page_of_a_token_shows_the_newest_of_its_family(
         family[1].pk,
         family[2].pk,
     ]
+
+
+def test_a_replaced_token_needs_no_attention_before_it_expires(
+    admin_client: Client, admin_user: User, rf: RequestFactory
+) -> None:
+    old, _ = issue(name="ci", user=admin_user)
+    rotate(old.pk)
+    request = rf.get("/")
+    request.user = admin_user
+    assert attention(request) == AttentionSubject("access tokens", [])
+    assert admin_client.get(f"{LIST}?state=expires+soon").context["cl"].result_count == 0

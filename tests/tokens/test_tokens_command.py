@@ -95,6 +95,15 @@ def test_a_token_is_revoked_with_its_successors(user: User) -> None:
     assert not AccessToken.objects.filter(enabled=True).exists()
 
 
+def test_a_token_is_revoked_without_its_successors(user: User) -> None:
+    token, _ = issue(name="ci", user=user)
+    run("rotate", token.key)
+    new = AccessToken.objects.latest("pk")
+    accepted = f"Every process rejects it within seconds. Its successors are still accepted: {new}.\n"
+    assert run("revoke", token.key, "--only") == f"Revoked: {token}. {accepted}"
+    assert AccessToken.objects.get(enabled=True) == new
+
+
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [

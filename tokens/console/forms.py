@@ -1,24 +1,33 @@
 from collections.abc import Callable
 from datetime import timedelta
 from ipaddress import ip_network
-from typing import Any
+from typing import Any, cast
 
 from django import forms
+from django.apps import apps
+from django.contrib.admin.views.autocomplete import AutocompleteJsonView
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.urls import reverse_lazy
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminMultipleAutocompleteModelChoiceFieldWidget,
+    UnfoldAdminRadioSelectWidget,
     UnfoldAdminTextareaWidget,
 )
 
 from relayer_service import extensions
+from relayer_service.console.confirmation import ReasonForm
 from relayer_service.console.forms import ResourceForm
 from spending.console.rule_fields import SpendingRulesField
 from spending.writes import stored_rules
 from tokens.models import AccessToken
 from tokens.scopes import WITHOUT_SCOPES, Scope
-from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP, AccessTokenWrite
+from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP, ONLY_THIS, WITH_ALL, AccessTokenWrite
 
 HOUR = timedelta(hours=1)
+NO_SCOPES = "none"
 
 
 class LinesField(forms.CharField):
@@ -37,6 +46,74 @@ class LinesField(forms.CharField):
     def to_python(self, value: Any) -> Any:
         # IDs may contain spaces, and the separators of Unicode, at which `splitlines` splits.
         return [line for each in (value or "").split("\n") if (line := each.strip(" \t\r"))]
+
+
+class ScopesField(forms.MultipleChoiceField):
+    """The scopes of a token. To have none is a choice of its own, as such a token is not without rights."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return [NO_SCOPES] if value == [] else value
+
+    def clean(self, value: Any) -> list[str]:
+        chosen: list[str] = super().clean(value)
+        if NO_SCOPES in chosen and len(chosen) > 1:
+            raise ValidationError("Choose either no scopes or some.")
+        return [] if chosen == [NO_SCOPES] else chosen
+
+
+def relayers() -> Any:
+    # By its label: this app imports none that uses it.
+    return apps.get_model("relayers.Relayer")
+
+
+class RelayerChoices(AutocompleteJsonView):
+    """The relayers that a search finds, by ID."""
+
+    def process_request(self, request: HttpRequest) -> tuple[str, Any, Any, str]:
+        # The field has the limits of its choices, of which there are none.
+        field, site = relayers()._meta.get_field("funding_relayer"), cast("Any", self.admin_site)
+        return request.GET.get("term", ""), site._registry[relayers()], field, "identifier"
+
+
+class RelayersWidget(UnfoldAdminMultipleAutocompleteModelChoiceFieldWidget):
+    def __init__(self) -> None:
+        super().__init__({"data-ajax--url": reverse_lazy("admin:tokens_accesstoken_relayers"), "data-tags": "true"})
+        self.attrs["data-placeholder"] = "All relayers"
+
+    def optgroups(self, name: str, value: Any, attrs: Any = None) -> Any:
+        """Show the chosen IDs, also those that no relayer has."""
+        named = relayers().objects.filter(identifier__in=value).only("identifier", "name")
+        names = {each.identifier: str(each) for each in named}
+        self.choices = [(each, names.get(each, f"{each} (no such relayer)")) for each in value]
+        return super().optgroups(name, value, attrs)
+
+
+class RelayersField(forms.MultipleChoiceField):
+    """IDs of relayers, which need not exist yet."""
+
+    widget = RelayersWidget
+
+    def to_python(self, value: Any) -> list[str]:
+        return list(dict.fromkeys(text for each in super().to_python(value) if (text := each.strip(" \t\r"))))
+
+    def valid_value(self, value: str) -> bool:
+        return True
+
+
+class SuccessorsField(forms.ChoiceField):
+    """Whether disabling a token disables its successors; without an answer, it does."""
+
+    def __init__(self, label: str) -> None:
+        choices = [
+            ("disable", f"Disable them too: {WITH_ALL}"),
+            ("keep", f"Disable only this one: {ONLY_THIS}"),
+        ]
+        super().__init__(
+            label=label, choices=choices, initial="disable", required=False, widget=UnfoldAdminRadioSelectWidget
+        )
+
+    def clean(self, value: Any) -> bool:
+        return bool(super().clean(value) != "keep")
 
 
 def is_within_networks(before: list[str], after: list[str]) -> bool:
@@ -64,6 +141,7 @@ NARROWED: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
 
 class AccessTokenForm(ResourceForm):
     write_class = AccessTokenWrite
+    write: AccessTokenWrite
     # Set by the admin for superusers.
     can_widen = False
 
@@ -71,15 +149,15 @@ class AccessTokenForm(ResourceForm):
         placeholder="10.0.0.0/8",
         help_text="Addresses or CIDR networks it is accepted from. If empty, it is accepted from any address.",
     )
-    scopes = forms.MultipleChoiceField(
-        required=False,
+    scopes = ScopesField(
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text=f"Extra permissions. Every token can already: {WITHOUT_SCOPES}.",
+        error_messages={"required": "Choose what it can do."},
+        help_text="A token with scopes can do what they say, and nothing else.",
     )
-    allowed_relayers = LinesField(
-        placeholder="payments-1",
-        help_text="IDs of relayers that it can send and sign with. With the scope manage it can change their names "
-        "and policies and pause them, and nothing else. If empty, all relayers.",
+    allowed_relayers = RelayersField(
+        required=False,
+        help_text="The relayers that it can send and sign with. With the scope manage it can change their names "
+        "and policies and pause them, and nothing else. If empty, all. An ID that no relayer has yet can be typed.",
     )
 
     spending_rules = SpendingRulesField(
@@ -87,11 +165,11 @@ class AccessTokenForm(ResourceForm):
         label="Spending rules",
         help_text="They apply in addition to the rules of the relayer.",
     )
+    with_successors = SuccessorsField("When it is disabled, its successors")
 
     class Meta:
         model = AccessToken
         fields = ["name", "user", "enabled", "expires_at", "allowed_networks", "scopes", "allowed_relayers"]
-        help_texts = {"enabled": "A disabled token is rejected. Its successors are disabled with it."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -99,8 +177,12 @@ class AccessTokenForm(ResourceForm):
             labels = dict(Scope.choices)
             # Including the token's own, even if their extension is disabled.
             offered = dict.fromkeys([*extensions.available_scopes(), *self.instance.scopes])
+            none = (NO_SCOPES, f"no scopes: {WITHOUT_SCOPES}, and nothing else")
             field: Any = self.fields["scopes"]
-            field.choices = [(scope, f"{scope}: {labels.get(scope, 'unknown')}") for scope in offered]
+            field.choices = [none, *((scope, f"{scope}: {labels.get(scope, 'unknown')}") for scope in offered)]
+            if not self.instance.pk and not self.initial.get("scopes"):
+                # Nothing is chosen for a new token.
+                self.initial["scopes"] = None
 
         if "spending_rules" in self.fields:
             rules: Any = self.fields["spending_rules"]
@@ -112,11 +194,19 @@ class AccessTokenForm(ResourceForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
+        self.write.with_successors = cleaned.get("with_successors", True)
         if self.instance.pk and not self.can_widen:
             for name, (is_narrower, message) in NARROWED.items():
                 if name in cleaned and not is_narrower(self._stored[name], cleaned[name]):
                     self.add_error(name, message)
         return cleaned
+
+
+class DisableForm(ReasonForm):
+    """What to do with successors, and why."""
+
+    with_successors = SuccessorsField("Their successors")
+    field_order = ("with_successors", "reason")
 
 
 class RotationForm(forms.Form):

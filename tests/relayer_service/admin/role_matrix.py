@@ -113,6 +113,7 @@ ROWS = [
     Row("Deliveries", "replay", OPERATOR, [f"{DELIVERY}_replay", f"{DELIVERY}_changelist:replay_selected"]),
     Row("Deliveries", "retry now", OPERATOR, [f"{DELIVERY}_retry_now", f"{DELIVERY}_changelist:retry_selected_now"]),
     *configured("Access tokens", TOKEN),
+    Row("Access tokens", "see", VIEWER, [f"{TOKEN}_relayers"]),
     Row("Access tokens", "disable", MANAGER, [f"{TOKEN}_changelist:disable"]),
     Row("Access tokens", "rotate, set scopes", SUPERUSER, [f"{TOKEN}_rotate"]),
     *resource("Users", USERS, OWNER, add=OWNER, change=OWNER, delete=OWNER),

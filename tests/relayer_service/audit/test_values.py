@@ -96,7 +96,9 @@ def test_no_secret_is_in_the_table(
     admin_pages.edit(admin_client, relayer, **{"rpc_urls-0-url": "https://a.example.com/other-SECRET"})
     admin_client.post(f"/admin/relayers/relayer/{relayer.pk}/delete/", {"post": "yes"})
     call_command("issue_token", "ci", user="alice")
-    issued = admin_client.post("/admin/tokens/accesstoken/add/", {"name": "a", "user": user.pk, "enabled": "on"})
+    issued = admin_client.post(
+        "/admin/tokens/accesstoken/add/", {"name": "a", "user": user.pk, "enabled": "on", "scopes": "none"}
+    )
     password = {"password1": "pass-SECRET-9", "password2": "pass-SECRET-9", "usable_password": "true"}
     admin_client.post(f"/admin/auth/user/{user.pk}/password/", password | {"set-password": "1"})
 

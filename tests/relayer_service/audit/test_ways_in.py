@@ -224,7 +224,7 @@ def test_a_delivery_that_staff_replay(staff: Client) -> None:
 
 
 def test_a_token_that_staff_issue_change_disable_and_delete(staff: Client, admin_user: User) -> None:
-    form = {"name": "ci", "user": admin_user.pk, "enabled": "on", "allowed_networks": "10.0.0.0/8"}
+    form = {"name": "ci", "user": admin_user.pk, "enabled": "on", "scopes": "none", "allowed_networks": "10.0.0.0/8"}
     written = written_by(lambda: staff.post("/admin/tokens/accesstoken/add/", form))
     token = AccessToken.objects.get()
     name, page = str(token), f"/admin/tokens/accesstoken/{token.pk}"
@@ -236,7 +236,7 @@ def test_a_token_that_staff_issue_change_disable_and_delete(staff: Client, admin
     name = str(AccessToken.objects.get())
     assert written == [entry(STAFF, "changed", "access token", name, {"name": ["ci", "deploy"]})]
 
-    disable = {"action": "disable", "_selected_action": [token.pk]}
+    disable = {"action": "disable", "_selected_action": [token.pk], "confirmed": str(token.pk)}
     written = written_by(lambda: staff.post("/admin/tokens/accesstoken/", disable))
     assert written == [entry(STAFF, "changed", "access token", name, {"enabled": [True, False]})]
     assert written_by(lambda: staff.post("/admin/tokens/accesstoken/", disable)) == []

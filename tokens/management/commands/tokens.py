@@ -15,9 +15,9 @@ from relayer_service import extensions
 from relayer_service.audit.actors import ActorKind, acting_as
 from tokens import checks, writes
 from tokens.credentials import KEY_LENGTH
-from tokens.models import AccessToken
+from tokens.models import AccessToken, states
 from tokens.scopes import Scope
-from tokens.writes import DEFAULT_OVERLAP
+from tokens.writes import DEFAULT_OVERLAP, ONLY_THIS
 
 COLUMNS = "{:<19} {:<24} {:<16} {:<9} {:<17} {:<17} {:<12} {}"
 HOUR = timedelta(hours=1)
@@ -47,8 +47,9 @@ class Command(BaseCommand):
             type=int,
             help="the number of days until the new token expires; by default, when the old one would",
         )
-        revoke = commands.add_parser("revoke", help="disable a token and its successors")
+        revoke = commands.add_parser("revoke", help="disable a token, by default with its successors")
         revoke.add_argument("key", type=key, help="the public part of the token")
+        revoke.add_argument("--only", action="store_true", help=f"disable only this one: {ONLY_THIS}")
 
     def handle(self, *args: Any, **options: Any) -> str:
         run: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -96,9 +97,12 @@ class Command(BaseCommand):
 
     def _revoke(self, options: dict[str, Any]) -> str:
         token = get_token(options["key"])
-        successors = AccessToken.objects.filter(pk=token.pk).disable() - token.enabled
+        chosen = AccessToken.objects.filter(pk=token.pk)
+        successors = chosen.disable(with_successors=not options["only"]) - token.enabled
         with_others = f", with its successors ({successors})" if successors else ""
-        return f"Revoked: {token}{with_others}. Every process rejects it within seconds."
+        active = ", ".join(map(str, chosen.successors().filter(states()["active"])))
+        accepted = f" Its successors are still accepted: {active}." if active else ""
+        return f"Revoked: {token}{with_others}. Every process rejects it within seconds.{accepted}"
 
 
 def add_issue_arguments(parser: ArgumentParser) -> None:
