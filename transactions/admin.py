@@ -30,7 +30,18 @@ from transactions.records.reasons import status_reason
 HASH = re.compile(r"0x[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 PAYLOAD = ["receiver", "shown_value", "shown_data", "requested_gas_limit", "requested_price"]
 RECEIPT = ["block", "outcome", "shown_gas_used", "effective_price", "fee", "contract", "shown_revert_data"]
-REQUEST = ["identifier", "shown_kind", "shown_requester", "shown_key", "trace", "accepted", "valid", "version"]
+LABELS = ["shown_external_id", "shown_metadata"]
+REQUEST = [
+    "identifier",
+    "shown_kind",
+    "shown_requester",
+    "shown_key",
+    *LABELS,
+    "trace",
+    "accepted",
+    "valid",
+    "version",
+]
 DEFERRED = [*LARGE_COLUMNS, "relayer__custom_rpc_urls", "relayer__private_rpc_urls", "relayer__health__balance_hours"]
 
 
@@ -129,6 +140,8 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     shown_kind = column("kind", lambda row: str(row.get_kind_display()))
     shown_requester = column("requested by", lambda row: row.requested_by or "-")
     shown_key = column("idempotency key", lambda row: row.idempotency_key or "-")
+    shown_external_id = column("external ID", lambda row: row.external_id or "-")
+    shown_metadata = column("metadata", formatting.metadata)
     trace = column("trace ID", lambda row: trace_id(row.traceparent) or "-")
     accepted = column("accepted", lambda row: exact(row.created_at))
     valid = column("valid until", lambda row: exact(row.valid_until))

@@ -41,6 +41,8 @@ TRANSACTION: dict[str, Any] = {
     "gas_used": 21_000,
     "effective_gas_price": "2100000000",
     "contract_address": None,
+    "external_id": "invoice-4711",
+    "metadata": {"customer": "81", "shop": "berlin"},
 }
 NOT_FINAL = dict.fromkeys(("confirmed_at", "block_number", "gas_used", "effective_gas_price"))
 NOT_SENT = dict.fromkeys(("hash", "nonce", "gas_limit", "max_fee_per_gas", "max_priority_fee_per_gas", "sent_at"))
@@ -84,6 +86,8 @@ CALL = {
     "max_fee_per_gas": 3_000_000_000,
     "max_priority_fee_per_gas": 1_000_000_000,
     "valid_until": "2026-12-31T00:00:00Z",
+    "external_id": TRANSACTION["external_id"],
+    "metadata": TRANSACTION["metadata"],
 }
 
 PAYLOADS = [

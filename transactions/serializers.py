@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -11,12 +11,15 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.serializers import (
+    IDENTIFIER,
     BodySerializer,
     BooleanField,
     ChoiceField,
     EvmAddressField,
+    IdentifierField,
     IntegerField,
     LiteralField,
+    ObjectField,
     StringField,
     TimeField,
     TimestampField,
@@ -24,6 +27,7 @@ from relayer_service.api.serializers import (
 from relayers.signatures.serializers import SignatureSerializer
 from spending.shape import WholeNumberField, whole_number_schema
 from transactions.models import Status, Transaction
+from transactions.records import labels
 from transactions.records.list_payloads import TransactionPageSerializer
 
 MAX_WEI = 2**256 - 1
@@ -66,6 +70,35 @@ class HexDataField(LiteralField):
         if len(decoded) > MAX_DATA_BYTES:
             self.fail("max_length")
         return decoded
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "maxProperties": labels.MAX_PAIRS,
+        "propertyNames": {"pattern": f"^{labels.KEY.pattern}$"},
+        "additionalProperties": {"type": "string", "maxLength": labels.MAX_VALUE, "pattern": IDENTIFIER},
+    }
+)
+class MetadataField(ObjectField):
+    default_error_messages = {
+        "max_length": f"at most {labels.MAX_PAIRS} pairs are allowed",
+        "key": "a key has 1 to 40 letters, digits, dots, hyphens and underscores",
+        "value": f"a value is a string of at most {labels.MAX_VALUE} characters without control characters",
+        "size": f"at most {labels.MAX_BYTES} bytes of keys and values are allowed, in UTF-8",
+    }
+
+    def to_internal_value(self, data: Any) -> Mapping[str, str]:
+        metadata = super().to_internal_value(data)
+        if len(metadata) > labels.MAX_PAIRS:
+            self.fail("max_length")
+        if not all(map(labels.KEY.fullmatch, metadata)):
+            self.fail("key")
+        if not all(map(labels.is_value, metadata.values())):
+            self.fail("value")
+        if labels.size(metadata) > labels.MAX_BYTES:
+            self.fail("size")
+        return metadata
 
 
 class PricedSerializer(BodySerializer):
@@ -123,6 +156,16 @@ class SendTransactionSerializer(PricedSerializer):
         required=False,
         allow_null=True,
         help_text="When it expires unless it was executed. Default: TRANSACTION_VALID_HOURS from now.",
+    )
+    external_id = IdentifierField(
+        required=False,
+        allow_null=True,
+        help_text="Your own ID, to find it by; several transactions can have the same.",
+    )
+    metadata = MetadataField(
+        required=False,
+        allow_null=True,
+        help_text="Your own pairs, to find it by: not for secrets. Keys, values and all of them are limited in size.",
     )
 
     @classmethod
@@ -193,6 +236,8 @@ class TransactionSerializer(serializers.Serializer[Any]):
     gas_used = IntegerField(max_value=2**63 - 1, allow_null=True)
     effective_gas_price = StringField(allow_null=True)
     contract_address = StringField(allow_null=True)
+    external_id = StringField(allow_null=True)
+    metadata = MetadataField(help_text="Sorted by key.")
 
     def get_fields(self) -> dict[str, Any]:
         # A keyword of Python, and so not an attribute above.

@@ -257,7 +257,7 @@ class TransactionViewSet(ResourceViewSet):
         serializer.is_valid(raise_exception=True)
         values: dict[str, Any] = serializer.validated_data
         token: Any = self.request.auth
-        quotas.use(token.family_key, values.get("data", data))
+        quotas.use(token.family_key, len(values.get("data", data)))
         return values
 
     def _readable_relayer(self, relayer_id: str) -> Relayer:

@@ -9,10 +9,11 @@ import pytest
 
 from client_tests.bench import Bench
 from relayer_client import Transaction, errors
+from relayer_client.fields import SendingFields
 
 RECEIVER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 # Of a transfer at the market price, which the fake has none of.
-ALWAYS = {"contract_address", "gas_price", "data"}
+ALWAYS = {"contract_address", "gas_price", "data", "external_id"}
 PRICES = {"max_fee_per_gas", "max_priority_fee_per_gas"}
 NOT_MINED = {"block_number", "gas_used", "effective_gas_price", "confirmed_at"}
 NOT_SENT = {"hash", "nonce", "signature", "sent_at", "gas_limit"}
@@ -44,6 +45,15 @@ def test_a_key_returns_its_transaction_and_refuses_another_body(bench: Bench) ->
         message = "The Idempotency-Key was already used with a different body"
         error = raised.value
         assert (error.status, error.code, error.message) == (409, "idempotency_key_reused", message)
+
+
+def test_labels_are_returned_and_kept(bench: Bench) -> None:
+    labels: SendingFields = {"external_id": "Zoë 1", "metadata": {"b": "€", "a": ""}}
+    sent = bench.relayer.send(to=RECEIVER, value=1, **labels)
+    assert (sent.external_id, sent.metadata) == ("Zoë 1", {"a": "", "b": "€"})
+    assert bench.relayer.replace(sent, to=RECEIVER, value=2).metadata == sent.metadata
+    assert bench.relayer.send(to=RECEIVER, value=1).metadata == {}
+    assert sent in {sent}
 
 
 def test_a_lost_response_neither_loses_nor_doubles_a_transaction(bench: Bench) -> None:

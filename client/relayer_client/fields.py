@@ -21,6 +21,8 @@ class PriceFields(TypedDict, total=False):
 class SendingFields(PriceFields, total=False):
     gas_limit: Amount | None
     valid_until: datetime | str | None
+    external_id: str | None
+    metadata: Mapping[str, str] | None
 
 
 class TransactionFields(SendingFields, total=False):

@@ -77,6 +77,9 @@ class Transaction:
     gas_used: int | None
     effective_gas_price: int | None
     contract_address: str | None
+    # Older releases of the service return neither.
+    external_id: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def is_final(self) -> bool:

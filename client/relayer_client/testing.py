@@ -154,7 +154,8 @@ class FakeService:
             now = datetime.now(UTC)
             constant = {"id": row_id, "relayer_id": relayer_id, "from": SENDER, "created_at": _timestamp(now)}
             state = {"status": "pending", "status_reason": "It is queued.", "version": 1, "is_canceled": False}
-            self._rows[row_id] = dict.fromkeys(NAMES) | constant | state | _payload(body, now)
+            labels = {"external_id": body.get("external_id"), "metadata": body.get("metadata") or {}}
+            self._rows[row_id] = dict.fromkeys(NAMES) | constant | state | labels | _payload(body, now)
         if key:
             self._keys[relayer_id, key] = row_id, text
         return self._ok(self._rows[row_id])

@@ -20,6 +20,8 @@ NAMES = {
     "maxPriorityFeePerGas": "max_priority_fee_per_gas",
     "speed": "speed",
     "valid_until": "valid_until",
+    "external_id": "external_id",
+    "metadata": "metadata",
 }
 PRICES = frozenset({"gasPrice", "maxFeePerGas", "maxPriorityFeePerGas"})
 # The service chooses the type; web3.py has compared the chain ID with that of the node. The rest are not fields.

@@ -30,6 +30,8 @@ TRANSACTION: dict[str, Any] = {
     "gas_used": None,
     "effective_gas_price": None,
     "contract_address": None,
+    "external_id": None,
+    "metadata": {},
 }
 SUBMITTED = TRANSACTION | {"status": "submitted", "version": 2, "hash": f"0x{'ab' * 32}", "nonce": 7}
 CONFIRMED = SUBMITTED | {"status": "confirmed", "version": 4, "block_number": 9, "status_reason": None}

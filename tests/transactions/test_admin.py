@@ -141,7 +141,11 @@ def test_hashes_nonces_and_the_start_of_an_id_or_receiver_find_transactions(admi
 def test_the_page_shows_progress_attempts_payload_and_receipt(admin_client: Client, lane: Lane) -> None:
     row = confirmed(lane)
     Transaction.objects.filter(pk=row.pk).update(
-        data=b"\x01\x02" * 100, idempotency_key="order-5", requested_by="Shop"
+        data=b"\x01\x02" * 100,
+        idempotency_key="order-5",
+        requested_by="Shop",
+        external_id="<b>5",
+        metadata={"shop": "<i>x", "a": "&"},
     )
     lines = [("", "sent", None), ("sent", "submitted", None), ("submitted", "confirmed", 7_654_321)]
     for version, (before, after, block) in enumerate(lines, 2):
@@ -172,6 +176,8 @@ def test_the_page_shows_progress_attempts_payload_and_receipt(admin_client: Clie
     assert shown(page, "effective_price") == "15 gwei"
     assert shown(page, "outcome") == "succeeded"
     assert shown(page, "shown_key") == "order-5"
+    assert shown(page, "shown_external_id") == "&lt;b&gt;5"
+    assert shown(page, "shown_metadata") == "a: &amp;<br>shop: &lt;i&gt;x"
 
 
 def test_a_pending_transaction_has_no_receipt_and_its_timeline_starts_once(admin_client: Client, lane: Lane) -> None:

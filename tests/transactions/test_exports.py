@@ -78,7 +78,9 @@ def run(*arguments: str) -> list[list[str]]:
 
 
 def test_a_line_has_every_fact_of_a_transaction(admin_client: Client, lane: Lane) -> None:
-    row = mined(lane, 7, value_text=str(LARGE), idempotency_key="order-5", effective_gas_price_text=str(LARGE))
+    labels = {"external_id": "=HYPERLINK(1)", "metadata": {"b": '@x, "y"', "a": "=1\u20ac"}}
+    prices = {"value_text": str(LARGE), "effective_gas_price_text": str(LARGE)}
+    row = mined(lane, 7, idempotency_key="order-5", **prices, **labels)
     assert row.mined_attempt
     header, line = export(admin_client)
     assert dict(zip(header, line, strict=True)) == {
@@ -96,6 +98,8 @@ def test_a_line_has_every_fact_of_a_transaction(admin_client: Client, lane: Lane
         "hash": row.mined_attempt.hash,
         "requested_by": "Shop",
         "idempotency_key": "order-5",
+        "external_id": "'=HYPERLINK(1)",
+        "metadata": '{"a": "=1\u20ac", "b": "@x, \\"y\\""}',
         "created_at": "2026-03-04T11:59:00.000000Z",
         "valid_until": "2100-01-01T00:00:00.000000Z",
         "sent_at": "2026-03-04T11:59:10.000000Z",

@@ -25,6 +25,7 @@ from tests import databases, processes, settings
 from tests.concurrency import PATIENCE_SECONDS
 from tests.relayers import factories
 from tests.servers import PROJECT
+from tests.transactions.rest.requests import TRANSFER
 from tests.upgrade import release
 from transactions.models import IS_IN_STATUS, Transaction
 
@@ -33,7 +34,7 @@ NOW, LATER = AT + timedelta(minutes=1), AT + timedelta(minutes=2)
 LEASE = uuid.UUID(int=1)
 DISABLED = {"system_disabled": True, "disabled_reason_type": "NonceSyncFailed", "disabled_reason_details": "Why."}
 
-WRITES = Path(__file__).with_name("writes.py")
+WRITES, SENDS = (Path(__file__).with_name(name) for name in ("writes.py", "sends.py"))
 # What takes long on a busy machine is no failure.
 PATIENT = dict.fromkeys(("DATABASE_LOCK_TIMEOUT_MS", "DATABASE_STATEMENT_TIMEOUT_MS"), str(PATIENCE_SECONDS * 1000))
 PATIENT |= dict.fromkeys(("NODE_ATTEMPT_SECONDS", "NODE_DEADLINE_SECONDS", "WEBHOOK_TIMEOUT_SECONDS"), "60")
@@ -103,6 +104,35 @@ def test_the_last_release_writes_to_every_table_during_and_after_migrate(tmp_pat
     assert Path(during["code"]).is_relative_to(tmp_path / "old")
     assert before["failures"] == during["failures"] == []
     assert set(during["tables"]) - set(during["inserted"]) == set()
+
+
+@pytest.mark.long
+@pytest.mark.django_db(transaction=True)
+def test_a_key_is_the_same_request_for_both_releases(tmp_path: Path) -> None:
+    release.extract(tmp_path / "old")
+    with databases.empty("keys", tmp_path) as alias:
+        url = processes.database_url(alias)
+        old, new = (checkout(code, url, tmp_path) for code in (tmp_path / "old", PROJECT))
+        new.migrate()
+
+        def send(code: Checkout, *requests: list[Any]) -> list[list[Any]]:
+            command = [sys.executable, "-P", str(SENDS), json.dumps(requests)]
+            env = code.env | {"EXTENSIONS": "transactions"}
+            done = subprocess.run(command, cwd=code.code, env=env, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            answers: list[list[Any]] = json.loads(done.stdout)
+            assert Path(answers.pop()[0]).is_relative_to(code.code)
+            return answers
+
+        labeled = ["c", {**TRANSFER, "external_id": "invoice-1", "metadata": {"shop": "berlin"}}]
+        [first] = send(old, ["a", TRANSFER])
+        again, second, third = send(new, ["a", TRANSFER], ["b", TRANSFER], labeled)
+        assert [each[0] for each in (first, again, second, third)] == [200] * 4
+        assert again[1] == first[1]
+        # It does not know the labels, and so accepts nothing.
+        assert send(old, ["b", TRANSFER], labeled, ["c", TRANSFER]) == [second, [400, None], [409, None]]
+        assert send(new, labeled, ["c", TRANSFER]) == [third, [409, None]]
+        assert Transaction.objects.using(alias).count() == 3
 
 
 @pytest.mark.django_db(transaction=True)

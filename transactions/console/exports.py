@@ -1,5 +1,6 @@
 """CSV exports of transactions, and of what was paid for gas. Times are in UTC, amounts are integers in wei."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
@@ -39,6 +40,8 @@ CELLS: dict[str, Callable[[Transaction], object]] = {
     "hash": lambda row: row.attempt.hash if row.attempt else None,
     "requested_by": lambda row: row.requested_by,
     "idempotency_key": lambda row: row.idempotency_key,
+    "external_id": lambda row: row.external_id,
+    "metadata": lambda row: json.dumps(row.metadata, ensure_ascii=False, sort_keys=True) if row.metadata else None,
     "created_at": lambda row: optional_timestamp(row.created_at),
     "valid_until": lambda row: optional_timestamp(row.valid_until),
     "sent_at": lambda row: optional_timestamp(row.sent_at),

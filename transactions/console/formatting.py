@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from chain.units import coins
 from relayer_service.console.dates import to_the_minute
@@ -118,6 +118,11 @@ def hexadecimal(data: bytes | memoryview) -> str | SafeString:
     if len(text) <= DATA_SHOWN:
         return format_html("<code>{}</code>", text) if data else "-"
     return format_html(LONG_DATA, text[:DATA_SHOWN], f"{len(data):,}", text)
+
+
+def metadata(row: Transaction) -> str:
+    """Return the pairs of a row, a line each."""
+    return format_html_join(mark_safe("<br>"), "{}: {}", sorted((row.metadata or {}).items())) or "-"
 
 
 def shortened(address: str) -> SafeString:

@@ -8,7 +8,7 @@ from django.db.models import F, Q
 from relayer_service.database.clock import DatabaseNow
 from relayer_service.database.prefixes import prefix_index
 from relayer_service.observability import tracing
-from relayer_service.storage.resources import Resource
+from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH, Resource
 from relayers.models import Relayer
 from spending.models import SpendingPolicy
 from transactions.models.attempts import Attempt
@@ -112,6 +112,12 @@ class Transaction(Resource):
         db_default="",
         help_text="The trace of the request that sent it.",
     )
+
+    # What a client finds its transaction by: set once, as indexes have them, and NULL in most rows.
+    external_id = models.CharField(  # noqa: DJ001  # NULL where there is none, as for keys
+        "external ID", max_length=MAX_IDENTIFIER_LENGTH, null=True, help_text="The client's own ID; not unique."
+    )
+    metadata = models.JSONField(null=True, help_text="The client's own pairs of strings.")
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     status_reason = models.TextField(blank=True, help_text="Why it is in this status, and not further.")

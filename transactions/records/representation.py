@@ -44,6 +44,8 @@ TransactionData = TypedDict(
         "gas_used": int | None,
         "effective_gas_price": str | None,
         "contract_address": str | None,
+        "external_id": str | None,
+        "metadata": dict[str, str],
     },
 )
 
@@ -81,6 +83,9 @@ def transaction_data(row: Transaction, status_reason: str, relayer_id: str, addr
         "gas_used": row.gas_used,
         "effective_gas_price": row.effective_gas_price_text or None,
         "contract_address": row.contract_address or None,
+        "external_id": row.external_id,
+        # Not every database keeps the order of keys.
+        "metadata": dict(sorted((row.metadata or {}).items())),
     }
 
 

@@ -35,7 +35,7 @@ from transactions.limits.counters import Counters, NewCharges
 from transactions.limits.holders import Holder, SpendingRefused, ceiling_faults, read_holders
 from transactions.limits.reserving import charge, check_spending_rules, counted_limits, reserve
 from transactions.models import Lane, Status, StatusChange, Transaction, amount_text
-from transactions.records import queues
+from transactions.records import labels, queues
 from transactions.records.crash_points import step
 from transactions.records.networks import network_of
 from transactions.records.routing import NO_PRIVATE_NODES
@@ -83,7 +83,8 @@ def accept(request: Request, *, reports_refusals: bool = True) -> Accepted:
     A refusal by a spending rule is recorded and announced, unless the caller does that.
     """
     try:
-        quotas.use(request.requester, request.values.get("data", b""))
+        metadata = labels.size(request.values.get("metadata", {}))
+        quotas.use(request.requester, len(request.values.get("data", b"")) + metadata)
         with refusals.recorded() if reports_refusals else nullcontext():
             return _accept_without_lock(request) or _accept_with_lock(request)
     except (IntegrityError, TooManyRequests):
@@ -252,6 +253,7 @@ def new_row(values: Mapping[str, Any], relayer: Relayer, lane: Lane, now: dateti
         created_at=now,
         due_at=now,
         is_private=bool(relayer.policies.get("private_transactions")),
+        **labels.columns(values),
         **payload_columns(values),
         **price_columns(values),
         valid_until=valid_until(values, now),

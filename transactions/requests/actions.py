@@ -10,9 +10,11 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Q
+from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, Forbidden, NotFound
+from relayer_service.api.serializers import IMMUTABLE
 from relayer_service.audit import actors
 from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import acted, record
@@ -26,7 +28,7 @@ from transactions.limits.budgets import recharge
 from transactions.limits.holders import ceiling_faults, payload_of, read_holders
 from transactions.limits.reserving import check_price_is_counted
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Status, Transaction
-from transactions.records import routing
+from transactions.records import labels, routing
 from transactions.records.crash_points import step
 from transactions.records.networks import network_of
 from transactions.records.states import Cause
@@ -80,6 +82,7 @@ def replace(
     with refusals.recorded(), transaction.atomic():
         row = _lock(row_id)
         relayer = _check(row, Action.REPLACE)
+        _check_labels(row, values)
         if _is_repeated(row, values):
             return row
         if not holds.allows_closing(row.lane):
@@ -251,6 +254,14 @@ def _check(row: Transaction, action: str) -> Relayer:
     if reason := refusal(row, action):
         raise Refused(reason)
     return row.relayer
+
+
+def _check_labels(row: Transaction, values: Mapping[str, Any]) -> None:
+    """Raise an error for other labels than those of the row, which keeps them: events have reported them."""
+    wanted = labels.columns(values)
+    faults = {name: [IMMUTABLE] for name in wanted if name in values and wanted[name] != getattr(row, name)}
+    if faults:
+        raise ValidationError(faults)
 
 
 def _is_repeated(row: Transaction, values: Mapping[str, Any]) -> bool:

@@ -12,9 +12,9 @@ ROW_BYTES = 1024
 DAY_SECONDS = 86_400
 
 
-def use(requester: str, data: bytes = b"") -> None:
-    """Count a request with this data; raise `TooManyRequests` if it is too much. Staff are not limited."""
+def use(requester: str, size: int = 0) -> None:
+    """Count a request with data of this size; raise `TooManyRequests` if it is too much. Staff are not limited."""
     limit: int = settings.TRANSACTION_BYTES_PER_DAY
-    size = ROW_BYTES + len(data)
+    size += ROW_BYTES
     if requester and limit and (wait := allowances.take(requester, size, limit, DAY_SECONDS, 64 * ROW_BYTES)):
         raise TooManyRequests(USED, wait, ErrorCode.STORAGE_LIMIT)

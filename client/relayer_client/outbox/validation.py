@@ -12,6 +12,9 @@ SPEEDS = get_args(Speed)
 MAX_FEES = ("max_fee_per_gas", "max_priority_fee_per_gas")
 # Of amounts, in bits.
 SIZES = {"value": 256, "gas_limit": 63, "gas_price": 256, **dict.fromkeys(MAX_FEES, 256)}
+TEXT = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*")
+METADATA_KEY = re.compile(r"[A-Za-z0-9_.-]{1,40}")
+METADATA_PAIRS, METADATA_BYTES = 16, 2048
 AMOUNT = re.compile(r"(?:[0-9]{1,78}|0[xX][0-9a-fA-F]{1,64})")
 
 
@@ -28,12 +31,32 @@ def find_faults(fields: Mapping[str, Any]) -> dict[str, str]:
         faults["data"] = "A receiver (to) or data is required."
     if fields.get("speed", SPEEDS[0]) not in SPEEDS:
         faults["speed"] = f"Use one of: {', '.join(SPEEDS)}."
+    if not _is_text(fields.get("external_id", "-"), 255) or fields.get("external_id") == "":
+        faults["external_id"] = "1 to 255 characters without control characters are required."
+    if not _is_metadata(fields.get("metadata", {})):
+        faults["metadata"] = (
+            f"At most {METADATA_PAIRS} pairs and {METADATA_BYTES} bytes are allowed: keys of 1 to 40 letters, digits, "
+            "dots, hyphens and underscores, and strings of at most 500 characters without control characters."
+        )
     has_max_fees = [name in fields for name in MAX_FEES]
     if any(has_max_fees) and not all(has_max_fees):
         faults["max_fee_per_gas"] = f"{' and '.join(MAX_FEES)} are required together."
     if sum(("speed" in fields, "gas_price" in fields, any(has_max_fees))) > 1:
         faults["speed"] = "Only one of speed, gas_price and the maximum fees can be set."
     return faults
+
+
+def _is_text(value: Any, length: int) -> bool:
+    return isinstance(value, str) and len(value) <= length and TEXT.fullmatch(value) is not None
+
+
+def _is_metadata(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and len(value) <= METADATA_PAIRS
+        and all(METADATA_KEY.fullmatch(name) and _is_text(text, 500) for name, text in value.items())
+        and sum(len(text.encode()) for pair in value.items() for text in pair) <= METADATA_BYTES
+    )
 
 
 def _is_amount(text: Any, bits: int) -> bool:

@@ -86,6 +86,24 @@ def test_a_relayer_that_has_no_path_and_an_unknown_field_are_errors_at_once(outb
         add("payout-1", gas=1)
 
 
+def test_labels_are_sent_as_they_were_enqueued(outbox: None) -> None:
+    labels: dict[str, Any] = {"external_id": " Zoë №1", "metadata": {"b": "", "a.B-9_": "€" * 500, "c": "x" * 500}}
+    assert add("payout-1", **labels).fields() == {"to": RECEIVER, "value": "1", **labels}
+    assert add("payout-1", **labels).pk == OutboxTransaction.objects.get().pk
+    with pytest.raises(KeyReused):
+        add("payout-1", external_id=labels["external_id"], metadata={})
+    wrong: list[tuple[str, Any]] = [("external_id", text) for text in ("", "x" * 256, "a\0", "\ud800")]
+    pairs: list[dict[str, Any]] = [{key: "x"} for key in ("", "a:b", "ä", "x" * 41)] + [
+        {"a": text} for text in (1, "\0", "x" * 501)
+    ]
+    too_many = {str(number): "x" for number in range(17)}
+    wrong += [("metadata", value) for value in ("x", *pairs, too_many, {**labels["metadata"], "d": "x" * 50})]
+    for name, value in wrong:
+        with pytest.raises(ValidationError) as raised:
+            add("payout-2", **{name: value})
+        assert [*raised.value.message_dict] == [name]
+
+
 def test_amounts_of_any_size_and_times_are_stored_exactly(outbox: None) -> None:
     end = datetime(2026, 11, 17, 12, tzinfo=UTC)
     row = add("payout-1", value=2**255 + 1, gas_price=2**200 + 1, gas_limit=None, valid_until=end)

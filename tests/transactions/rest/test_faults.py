@@ -21,6 +21,9 @@ EXPONENT = 'a number with an exponent may be rounded: send a string, such as "10
 TIME = "valid_until: a time with its offset as in RFC 3339 is required"
 HEX = "data: an even number of hexadecimal digits is required, with or without 0x"
 ONE_PRICE = "only one of gas_price, the two maximum fees and speed can be sent"
+CONTROL = "external_id: control characters are not allowed here"
+KEY = "metadata: a key has 1 to 40 letters, digits, dots, hyphens and underscores"
+VALUE = "metadata: a value is a string of at most 500 characters without control characters"
 CREATION = {"value": 0, "data": "0x00"}
 GAS_LIMITS = "the minimum of this transaction on sepolia"
 RECEIVERS = "to: The relayer's policy whitelist_receivers does not allow"
@@ -66,6 +69,19 @@ def refused(sender: Api, body: Any, *faults: str) -> None:
             "max_priority_fee_per_gas: required with max_fee_per_gas", ONE_PRICE,
         ]),
         ({"to": None}, ["data: required to create a contract: send it, or the receiver as `to`"]),
+        ({"external_id": "", "metadata": ["a"]}, [
+            "external_id: an empty string is not allowed here", "metadata: an object is required",
+        ]),
+        *(({"external_id": text}, [CONTROL]) for text in ("a\x7f", "a\n")),
+        ({"external_id": "a\0"}, [CONTROL, "external_id: Null characters are not allowed."]),
+        ({"external_id": "x" * 256}, ["external_id: at most 255 characters are allowed"]),
+        *(({"metadata": {key: "x"}}, [KEY]) for key in ("", "a:b", "a b", "ä", "a\0", "x" * 41)),
+        *(({"metadata": {"key": value}}, [VALUE]) for value in (1, None, True, ["x"], "\0", "\x85", "x" * 501)),
+        ({"metadata": {str(number): "x" for number in range(17)}}, ["metadata: at most 16 pairs are allowed"]),
+        # The euro sign has three bytes.
+        ({"metadata": {"a": "€" * 500, "b": "x" * 500, "c": "x" * 46}}, [
+            "metadata: at most 2048 bytes of keys and values are allowed, in UTF-8",
+        ]),
         ({"gas_limit": 20_999}, ["gas_limit: must be at least 21000, the minimum of this transaction on sepolia"]),
         ({"gas_limit": 2**24 + 1}, [
             "gas_limit: its gas limit is 16777217, above the maximum of 16777216 on sepolia",

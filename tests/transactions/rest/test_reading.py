@@ -90,6 +90,8 @@ def test_a_transaction_is_shown_with_the_attempt_that_was_mined(sender: Api, lan
         "gas_used": 40_000,
         "effective_gas_price": "25",
         "contract_address": None,
+        "external_id": None,
+        "metadata": {},
     }
     assert (answer.status, answer.body) == (200, bodies.success(expected))
     assert sender.get(f"{PATH}/by-nonce/7/").body == answer.body

@@ -46,6 +46,8 @@ ACCEPTED: dict[str, Any] = {
     "gas_used": None,
     "effective_gas_price": None,
     "contract_address": None,
+    "external_id": None,
+    "metadata": {},
 }
 
 
