@@ -39,6 +39,7 @@ FUNDING_PAUSED = "the funding relayer is paused: it sends nothing until it is re
 UNKNOWN = "object with this ID does not exist"
 TOP_UP_REMOVED = "removed, because the account or the signer changes; set it again to have this account topped up"
 CHANGED = "the signer was changed concurrently: try again"
+SHARED = "the relayer {} has the same account on this chain, and only one of them can send: choose another signer"
 
 
 class RelayerWrite(HolderWrite[Relayer]):
@@ -201,12 +202,19 @@ class RelayerWrite(HolderWrite[Relayer]):
 
     def lock(self) -> None:
         self.lock_signers([self])
+        self.warn_if_shared()
         target = self.row.notification
         if target and (self.is_new or "notification" in self.columns):
             webhooks = Notification.objects.filter(type=Notification.Type.WEBHOOK)
             rows = webhooks.select_for_update(no_key=True).filter(pk=target.pk)
             if not rows.values_list("pk"):
                 raise ValidationError({"notification_id": UNKNOWN})
+
+    def warn_if_shared(self) -> None:
+        """Warn if another relayer already has a new account."""
+        if self.row.address and (self.is_new or self.columns & ACCOUNT_COLUMNS):
+            for other in self.row.others_with_account().values_list("identifier", flat=True)[:1]:
+                self.warnings.append(("signer_id", SHARED.format(other)))
 
     @classmethod
     def lock_signers(cls, writes: Sequence[Self]) -> None:

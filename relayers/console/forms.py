@@ -224,6 +224,7 @@ class RelayerForm(ResourceForm):
         try:
             self.write.check_account()
             self.write.check_nodes()
+            self.write.warn_if_shared()
         except ValidationError as error:
             self.add_faults(error)
             return

@@ -213,6 +213,13 @@ class Relayer(Resource):
         same = models.Q(signer=self.signer_id) | starts_with("address", self.address or "unknown")
         return Relayer.objects.filter(same).exclude(pk=self.pk)
 
+    def others_with_account(self) -> "models.QuerySet[Relayer]":
+        """Return the other relayers with its account on its chain, of which only one can send."""
+        chain_id = self.expected_chain_id
+        names = [network.name for network in networks().values() if network.chain_id == chain_id]
+        is_on_chain = models.Q(network__in=names) | models.Q(chain_id=chain_id)
+        return Relayer.objects.filter(is_on_chain, starts_with("address", self.address)).exclude(pk=self.pk)
+
     def set_rpc_urls(self, rpc_urls: list[dict[str, Any]], column: str = "custom_rpc_urls") -> None:
         """Set the nodes of a column. Equal ones are not set, as that would encrypt them again."""
         try:

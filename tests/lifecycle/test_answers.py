@@ -1,5 +1,7 @@
 """Answers about relayers and networks: what was checked, what could not be, and what is refused."""
 
+import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +11,7 @@ from relayers.models import Relayer
 from tests.api import Answer, Api
 from tests.contract import bodies
 from tests.relayers import factories
-from tests.servers import free_port
+from tests.servers import PROJECT, free_port
 
 EXPONENT = 'a number with an exponent may be rounded: send a string, such as "1000000000000000000000"'
 
@@ -62,6 +64,29 @@ def test_what_could_not_be_checked_of_a_relayer_is_logged_in_the_answer(manager:
     assert (created.status, created.body) == (201, bodies.success(data, logs=logs))
     changed = manager.patch("/api/v1/relayers/r", {"custom_rpc_urls": urls})
     assert (changed.status, changed.body) == (200, bodies.success(data, logs=[node]))
+
+
+def test_the_answer_names_another_relayer_with_the_account_of_a_new_one(manager: Api) -> None:
+    factories.relayer(identifier="first", network="my-chain", chain_id=11155111)
+    body = {
+        "id": "r",
+        "name": "R",
+        "network": "sepolia",
+        "network_type": "evm",
+        "signer_id": "signer-1",
+        "paused": False,
+    }
+    data = body | {"address": factories.ADDRESS, "system_disabled": False}
+    text = "the relayer first has the same account on this chain, and only one of them can send: choose another signer"
+    created = manager.post("/api/v1/relayers", body)
+    assert (created.status, created.body) == (201, bodies.success(data, logs=[f"signer_id: {text}"]))
+
+
+def test_the_documented_request_adds_a_webhook_with_the_documented_answer(manager: Api) -> None:
+    text = (PROJECT / "docs/webhooks.md").read_text()
+    (found,) = re.findall(r"POST .*?-d '(.*?)'.*?\n    ({.*?})\n\n", text, re.S)
+    body, answer = map(json.loads, found)
+    answered(manager.post("/api/v1/notifications", body), answer["data"], 201)
 
 
 def test_the_status_of_a_relayer_is_that_of_its_last_check_if_any(manager: Api) -> None:

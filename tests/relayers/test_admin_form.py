@@ -134,6 +134,16 @@ def test_a_signer_that_fails_and_a_node_that_cannot_be_reached_are_warnings(admi
     assert Signer.objects.get(identifier="broken").last_error == error
 
 
+def test_a_second_relayer_of_an_account_is_a_warning(admin_client: Client) -> None:
+    factories.relayer(identifier="first")
+    text = "the relayer first has the same account on this chain, and only one of them can send: choose another signer"
+    add(admin_client, identifier="second")
+    # Another chain has its own nonces, and a change of something else does not repeat it.
+    add(admin_client, identifier="third", network="hoodi")
+    page = edit(admin_client, Relayer.objects.get(identifier="second"), name="Second")
+    assert [said for said in told(page) if "same account" in said] == [f"second: {text}"]
+
+
 def test_nodes_are_called_only_when_something_about_them_changes(admin_client: Client, node: StandInNode) -> None:
     relayer = factories.relayer(network="hardhat", rpc_urls=[rpc_url(node.url)])
     calls = []

@@ -316,7 +316,9 @@ def test_the_example_for_a_node_of_ones_own_loads(tmp_path: Path) -> None:
     assert errors == []
     assert output == ["signer local-1: created", "relayer local-1: created", "2 created, 0 updated, 0 unchanged."]
     relayer = Relayer.objects.get()
-    assert (relayer.address, relayer.chain_id, relayer.notification, relayer.paused) == (ADDRESS, None, None, False)
+    # Not that of the demo, with which only one relayer can send.
+    third = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
+    assert (relayer.address, relayer.chain_id, relayer.notification, relayer.paused) == (third, None, None, False)
     assert (relayer.custom_rpc_urls, relayer.masked_rpc_urls, relayer.policies) == (None, [], {})
 
 

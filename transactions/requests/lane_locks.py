@@ -34,7 +34,7 @@ FROM transactions_lane AS lane
 WHERE relayer_id = (SELECT sequence FROM relayers_relayer WHERE identifier = %s)
 FOR KEY SHARE OF lane
 """.format(columns=", ".join(f"lane.{column}" for column in COLUMNS), sizes=queues.SIZES)  # noqa: S608  # constants
-TAKEN = "The account of this relayer belongs to another relayer"
+TAKEN = "Another relayer sends with this account on this chain: use that one, or choose another signer"
 STILL_OPEN = "The former account of this relayer has transactions that are not final"
 
 

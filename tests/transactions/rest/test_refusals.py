@@ -20,7 +20,7 @@ def test_an_unknown_relayer_is_not_found(sender: Api, identifier: str) -> None:
     assert (answer.status, answer.body) == (404, bodies.failure(f"Relayer with ID {identifier} not found"))
 
 
-TAKEN = "The account of this relayer belongs to another relayer"
+TAKEN = "Another relayer sends with this account on this chain: use that one, or choose another signer"
 
 
 @pytest.mark.parametrize(
