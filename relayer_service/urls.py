@@ -17,6 +17,7 @@ from relayer_service.console.overview import getting_started
 from relayer_service.console.overview.incidents import acknowledge, undo
 from relayer_service.health.views import MetricsView, health, ready
 
+handler400 = "relayer_service.console.errors.bad_request"
 handler403 = "relayer_service.console.errors.forbidden"
 handler404 = "relayer_service.console.errors.not_found"
 handler500 = "relayer_service.api.exceptions.server_error"

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth import get_permission_codename
+from django.core.exceptions import DisallowedHost
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -14,6 +15,8 @@ from django.utils.text import capfirst
 NEEDED = {"changelist": "view", "history": "view", "change": "view", "add": "add", "delete": "delete"}
 
 
+NOT_ALLOWED_HOST = "The service does not serve this host name. Add it to ALLOWED_HOSTS."
+NOT_ACCEPTED = "The URL or the form has a filter or a value that this page does not accept. Nothing was changed."
 VERBAL_NOUNS = {"view": "Viewing", "change": "Changing", "add": "Adding", "delete": "Deleting"}
 
 
@@ -21,6 +24,11 @@ class ObjectNotFound(Http404):
     def __init__(self, opts: Any) -> None:
         super().__init__(f"There is no {opts.verbose_name} at this URL. It may have been deleted.")
         self.opts = opts
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    text = NOT_ALLOWED_HOST if isinstance(exception, DisallowedHost) else NOT_ACCEPTED
+    return error_page(request, HTTPStatus.BAD_REQUEST, "Bad request", text)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -28,6 +28,10 @@ class RelayerStateFilter(StateFilter):
         state: with_literals({**CONDITIONS, "nodes failing": of_relayer(NODES_FAILING)}[state]) for state in TABS
     }
 
+    @staticmethod
+    def label(state: str) -> str:
+        return "Failing, still enabled" if state == "nodes failing" else StateFilter.label(state)
+
 
 class ProblemFilter(DropdownFilter):
     """Filters by the cause of failed health checks, and by a balance that does not last."""

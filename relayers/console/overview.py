@@ -33,6 +33,7 @@ from relayer_service.console.overview.dashboard import Card, label, link
 from relayer_service.console.overview.getting_started import DEMO, FIRST_ROWS, CannotSetUp, Demo, Step, add_page
 from relayer_service.database.clock import DatabaseNow
 from relayer_service.database.literals import with_literals
+from relayers.console.filters import RelayerStateFilter
 from relayers.console.formatting import VARIANTS, balance_and_limit
 from relayers.health.checking import FAILURES_TO_DISABLE
 from relayers.health.probes import missing_address_reason
@@ -161,7 +162,7 @@ def card(request: HttpRequest) -> Card | None:
     page = reverse("admin:relayers_relayer_changelist")
     if not counts["all"]:
         return Card("Relayers", empty="There are no relayers yet.", url=page)
-    rows = [[link(name.capitalize(), list_url(name)), marked(name, counts[name])] for name in COUNTED]
+    rows = [[link(RelayerStateFilter.label(name), list_url(name)), marked(name, counts[name])] for name in COUNTED]
     return Card("Relayers", [[link("All", page), f"{counts['all']:,}"], *rows], url=page)
 
 

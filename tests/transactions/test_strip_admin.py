@@ -273,12 +273,16 @@ def test_a_hold_is_ended_from_the_page_of_the_relayer(client: Client) -> None:
     page = staff.get(relayer_page(lane))
     # Once, however many requests wait.
     assert [cell[2] for cell in cells(page) if cell[1] == "waiting"] == ["Release", ""]
+    assert "Why is it stuck?" in page.content.decode()
     assert page.context["stuck"]["headline"] == "Held by staff: Key rotation. 2 requests wait."
     url = page.context["stuck"]["main"]["url"]
     done = staff.post(url, {"holds": ["operator"], "reason": "Rotated"})
     assert done.headers["Location"] == relayer_page(lane)
     lane.refresh_from_db()
     assert lane.holds == {}
+    Transaction.objects.all().delete()
+    Lane.objects.update(chain_nonce=lane.next_nonce)
+    assert "Why is it stuck?" not in staff.get(relayer_page(lane)).content.decode()
 
 
 def test_a_top_up_names_the_account_and_what_is_missing(client: Client) -> None:

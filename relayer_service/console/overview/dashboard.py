@@ -21,7 +21,8 @@ from relayer_service.console.overview.incidents import rows_of
 from relayer_service.health import views as health
 from relayer_service.models import AuditEntry
 
-CHANGES_SHOWN = 5
+# An edit of many objects is one change.
+CHANGES_SHOWN, CHANGES_READ = 5, 500
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,19 @@ def own_changes(request: HttpRequest) -> Card:
     # Other kinds are excluded: to select this one, SQLite would search all entries of users.
     others = [kind for kind in ActorKind if kind != ActorKind.USER]
     own = AuditEntry.objects.filter(actor=user).exclude(actor_kind__in=others)
-    rows = [[described(entry.object_id, entry.title), ago(entry.at)] for entry in own[:CHANGES_SHOWN]]
+    together: dict[str, list[AuditEntry]] = {}
+    for entry in own.defer("changes")[:CHANGES_READ]:
+        # Those of a request or a job; of earlier entries, no request is known.
+        together.setdefault(entry.request_id or str(entry.pk), []).append(entry)
+    shown = [*together.values()][:CHANGES_SHOWN]
+    rows = [[described(changed_names(entries), entries[0].title), ago(entries[0].at)] for entries in shown]
     log = f"{reverse('admin:relayer_service_auditentry_changelist')}?{urlencode({'q': user})}"
     url = log if request.user.has_perm("relayer_service.view_auditentry") else ""
     return Card("Your last changes", rows, "You have not changed anything yet.", url)
+
+
+def changed_names(entries: Sequence[AuditEntry]) -> str:
+    """Return the object of the newest entry of a change, and how many others there are."""
+    others = len({(entry.object_type, entry.object_pk) for entry in entries}) - 1
+    more = "or more " if len(entries) == CHANGES_READ else ""
+    return f"{entries[0].object_id} and {others:,} {more}others" if others else entries[0].object_id

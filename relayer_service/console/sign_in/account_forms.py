@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.contrib.auth.forms import ReadOnlyPasswordHashWidget
+from django.contrib.auth.hashers import is_password_usable
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils.html import format_html
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
@@ -17,6 +20,8 @@ from relayer_service.roles import ROLES, Role
 
 NO_ROLE = "No role"
 NO_ROLE_TEXT = "Cannot sign in to the console, unless a superuser allows it under Advanced."
+CHANGE_PASSWORD = format_html('<a href="{}">Change the password</a>', "../password/")
+PASSWORDLESS = "Without a password, a user cannot sign in, and can only own access tokens."
 # A user with any of these can sign in to the console: staff status follows from them.
 RIGHTS = {"role", "is_superuser", "groups", "user_permissions"}
 
@@ -30,6 +35,14 @@ class RoleSelect(UnfoldAdminRadioSelectWidget):
         option: dict[str, Any] = super().create_option(name, value, label, *args, **kwargs)
         description = ROLES[value].description if value in ROLES else NO_ROLE_TEXT
         return option | {"description": description}
+
+
+class PasswordState(ReadOnlyPasswordHashWidget):
+    """Whether a user has a password, and not how its hash was computed."""
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context(name, value, attrs)
+        return context | {"summary": [{"label": "Set" if is_password_usable(value) else "Not set"}]}
 
 
 class RoleForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
@@ -63,6 +76,8 @@ class UserForm(RoleForm, UserChangeForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["password"].widget = PasswordState()
+        self.fields["password"].help_text = CHANGE_PASSWORD
         groups: Any = self.fields.get("groups")
         if groups:
             groups.queryset = Group.objects.exclude(name__in=ROLES)
@@ -78,6 +93,11 @@ class UserForm(RoleForm, UserChangeForm):
 
 class NewUserForm(RoleForm, UserCreationForm):
     """Username, password and role, so that a colleague is added with one form."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["usable_password"].label = "Sign-in with a password"
+        self.fields["usable_password"].help_text = PASSWORDLESS
 
 
 class PasswordForm(AdminPasswordChangeForm):

@@ -1,5 +1,6 @@
-"""Staff who may change users but are no superusers gain no rights that way."""
+"""Staff who may change users but are no superusers gain no rights that way; what the pages of users say."""
 
+import re
 from typing import Any
 
 import pytest
@@ -227,3 +228,13 @@ def test_users_are_listed_and_filtered_by_role(admin_client: Client, operator: U
     assert listed("role=Owner") == {"owner": "Owner"}
     assert listed("role=superuser") == {"admin": "Superuser"}
     assert listed("role=none") == {"operator": "Custom", "wallet-backend": "No role"}
+
+
+def test_the_pages_of_a_user_say_whether_there_is_a_password_and_what_it_is_for(admin_client: Client) -> None:
+    user = User.objects.create_user("ada", password="the-password-of-ada")
+    page = admin_client.get(f"{USERS}{user.pk}/change/").content.decode()
+    assert re.search(r'<div class="readonly[^>]*>\s*Set\s*</div>', page)
+    assert not re.search("algorithm|iterations|salt", page)
+    page = admin_client.get(f"{USERS}add/").content.decode()
+    assert "Without a password, a user cannot sign in, and can only own access tokens." in page
+    assert "LDAP" not in page

@@ -34,6 +34,20 @@ def said(client: Client, path: str, status: int) -> list[str]:
     return [*(" ".join(strip_tags(text).split()) for text in texts), *links]
 
 
+def test_a_filter_that_a_list_does_not_have_is_400_with_a_link_back(admin_client: Client) -> None:
+    assert said(admin_client, f"{LIST}?policies__contains=1", 400) == [
+        "Bad request (400)",
+        "The URL or the form has a filter or a value that this page does not accept. Nothing was changed.",
+        "/admin/",
+    ]
+
+
+def test_a_host_that_is_not_served_is_named_as_the_reason(client: Client) -> None:
+    answer = client.get("/admin/", headers={"Host": "other.example.org"})
+    assert answer.status_code == 400
+    assert answer.content.decode() == "The service does not serve this host name. Add it to ALLOWED_HOSTS."
+
+
 def test_a_missing_page_or_object_is_404_with_a_link_back(admin_client: Client) -> None:
     assert said(admin_client, "/admin/no-such-page/", 404) == [
         "Not found (404)",

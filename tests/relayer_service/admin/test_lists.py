@@ -47,7 +47,7 @@ def test_the_states_are_tabs_and_the_active_one_is_marked(admin_client: Client) 
         ("?state=low+balance", "Low balance 0", False),
         ("?state=paused", "Paused 1", False),
         ("?state=no+address", "No address 0", False),
-        ("?state=nodes+failing", "Nodes failing 0", False),
+        ("?state=nodes+failing", "Failing, still enabled 0", False),
         ("?state=unknown", "Unknown 1", False),
         ("?state=active", "Active 0", False),
     ]
@@ -70,7 +70,15 @@ def test_tabs_count_up_to_a_limit_in_one_query_and_not_in_a_filtered_list(
             page = admin_client.get(f"{LIST}?{query}")
         return [title for _, title, _ in tabs(page)], sum(" AS counted)" in query["sql"] for query in queries)
 
-    titles = ["All 3", "Disabled 0", "Low balance 0", "Paused 2+", "No address 0", "Nodes failing 0", "Unknown 2+"]
+    titles = [
+        "All 3",
+        "Disabled 0",
+        "Low balance 0",
+        "Paused 2+",
+        "No address 0",
+        "Failing, still enabled 0",
+        "Unknown 2+",
+    ]
     assert counted("state=paused") == ([*titles, "Active 0"], 1)
     assert counted("network=sepolia") == ([*(title.rpartition(" ")[0] for title in titles), "Active"], 0)
     # A tab keeps search and filters, and begins at the first page.

@@ -242,7 +242,7 @@ def test_relayers_and_webhooks_are_counted_each_with_its_list(staff: Client) -> 
         ["Low balance", "1"],
         ["No address", "1"],
         ["Unknown", "1"],
-        ["Nodes failing", "1"],
+        ["Failing, still enabled", "1"],
     ]
     assert links(part(staff, "Relayers"))["Low balance"] == "/admin/relayers/relayer/?state=low+balance"
     target = Notification.objects.get(identifier="slow-0")

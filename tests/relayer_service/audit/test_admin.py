@@ -289,6 +289,15 @@ def test_the_overview_has_ones_own_last_changes_and_djangos_log_stays_empty(admi
     assert not LogEntry.objects.exists()
 
 
+def test_an_edit_of_many_objects_is_one_of_ones_last_changes(admin_client: Client) -> None:
+    mine = {"actor_kind": "user", "actor": "admin", "action": "changed"}
+    add(object_id="alone", object_pk="0", **mine)
+    for number in range(1, 4):
+        add(object_id=f"bulk-{number}", object_pk=str(number), request_id="job-7", **mine)
+    (card,) = [card for card in admin_client.get("/admin/").context["cards"] if card.title == "Your last changes"]
+    assert [row[0].partition("<")[0] for row in card.rows] == ["bulk-3 and 2 others", "alone"]
+
+
 def test_large_numbers_are_kept_exactly() -> None:
     entry = add(changes={"policies.min_balance": [2**128 - 1, 2**53 + 1]}, at=datetime(2026, 1, 1, tzinfo=UTC))
     entry.refresh_from_db()

@@ -122,6 +122,7 @@ def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice],
     waiting = sum(cell.state == State.WAITING for cell in cells)
     queued = lane.open_counts[Status.PENDING]
     return {
+        "title": "Why is it stuck?" if main.is_stuck else "Nonces",
         "is_stuck": main.is_stuck,
         "headline": formatting.readable(" ".join([main.text, *causes])),
         "main": _release_button(request, lane, origin) or main_button(cells, buttons),
