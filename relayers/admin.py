@@ -43,6 +43,7 @@ from spending.writes import stored_rules
 
 ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "notification", "paused"]
 SHOWN_NODES = ["shown_rpc_urls", "shown_private_rpc_urls", "private_fallback_blocks"]
+FUNDS = "Reserve and automatic top-up"
 LINES = ("", '<div class="break-all">{}</div>')
 
 
@@ -117,7 +118,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
             ("Policies", {"fields": [policy_fields.PREFIX + name for name in policy_fields.FORM_FIELDS]}),
             *([("Signing", {"fields": ["allow_signing"]})] if shows_signing(obj) else []),
             ("Spending rules", {"fields": ["spending_rules"]}),
-            *([("Automatic top-up", {"fields": [*TOP_UP_FIELDS.values()]})] if is_enabled("transactions") else []),
+            *([(FUNDS, {"fields": ["reserve", *TOP_UP_FIELDS.values()]})] if is_enabled("transactions") else []),
             *([("Status", {"fields": ["created_at"]})] if obj else []),
         ]
 

@@ -25,7 +25,7 @@ from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.models.top_ups import TOP_UP_COLUMNS, TopUpAmounts
 from relayers.policies import POLICIES, validate_policies
 from relayers.serializers.relayers import MAX_COUNT, NetworkField, RpcUrlsField, SigningKindsField, SpendingRulesField
-from relayers.serializers.top_ups import TopUpRequest
+from relayers.serializers.top_ups import TopUpRequest, WeiAmountField
 from relayers.writes import NODE_FIELDS, RelayerFollower, RelayerWrite
 from signers.followers import first_names
 from signers.models import Signer
@@ -35,7 +35,7 @@ from spending.writes import stored_rules
 # The fields that `Relayer.clean` checks.
 NETWORK_FIELDS = {*NODE_FIELDS, "address"}
 NO_FUNDING = "there is no relayer with this id in the service, or before this one in the file"
-# Values of fields that an entry omits; `paused` and `spending_rules` stay as they are.
+# Values of fields that an entry omits; `paused`, `spending_rules` and `reserve` stay as they are.
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("chain_id", "address", *MASKED_COLUMNS, "private_fallback_blocks", "top_up")),
     "policies": {},
@@ -72,6 +72,7 @@ class RelayerEntry(StrictSerializer):
     allow_signing = SigningKindsField(required=False)
     spending_rules = SpendingRulesField(required=False)
     top_up = TopUpRequest(required=False)
+    reserve = WeiAmountField(required=False)
 
 
 class RelayerSection(Section):
@@ -82,7 +83,7 @@ class RelayerSection(Section):
         "spending"
     )
     write_class = RelayerWrite
-    more_columns = ("funding_relayer_id", *(TOP_UP_COLUMNS[name] for name in TopUpAmounts._fields))
+    more_columns = ("reserve_text", "funding_relayer_id", *(TOP_UP_COLUMNS[name] for name in TopUpAmounts._fields))
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -233,6 +234,7 @@ class RelayerSection(Section):
             "allow_signing": row.allow_signing or None,
             "spending_rules": ordered_rules(stored_rules(row)) or None,
             "top_up": {name: escape(value) for name, value in row.top_up_values().items()} or None,
+            "reserve": row.reserve_text,
         }
         return {name: value for name, value in dumped.items() if value is not None}
 

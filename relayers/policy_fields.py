@@ -11,9 +11,10 @@ from rest_framework.exceptions import ValidationError
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from chain.networks import Network
-from chain.units import amount, coins, whole_number
+from chain.units import amount, coins, gwei, whole_number
 from relayer_service.api.serializers import BooleanField, IntegerField
 from relayers.policies import EvmPolicies
+from relayers.serializers.top_ups import RESERVE_FIELD
 from spending.console.rule_fields import fault_texts
 
 PREFIX = "policy_"
@@ -41,14 +42,21 @@ class TypedField(forms.CharField):
 
 
 class AmountField(TypedField):
-    """An amount of the native coin: a whole number of wei, or a number with its unit, such as `0.5 ETH`."""
+    """An amount with its unit, such as `0.5 ETH` or `30 gwei`; without one, in wei."""
+
+    def __init__(self, policy: Policy, *, is_price: bool = False, **kwargs: Any) -> None:
+        widget = UnfoldAdminTextInputWidget(attrs={"placeholder": "Not set"})
+        super().__init__(policy, whole_number, widget=widget, **kwargs)
+        self.is_price = is_price
+        self.show_in(None, None)
 
     def show_in(self, network: Network | None, value: int | None) -> None:
         """Accept the coin of a network, and show the stored value in it."""
         self.parse = partial(amount, network=network)
-        what, symbol = str(self.policy.help_text).removesuffix("."), network.symbol if network else "ETH"
-        now = "" if value is None else f"Set to {coins(value, network)}. "
-        self.help_text = f"{now}{what}, or in the network's coin, for example 0.5 {symbol}."
+        self.initial = "" if value is None else gwei(value) if self.is_price else coins(value, network)
+        example = "30 gwei" if self.is_price else f"0.5 {network.symbol if network else 'ETH'}"
+        what = str(self.policy.help_text).replace(", in wei", "")
+        self.help_text = f"{what} For example {example}; without a unit, in wei."
 
 
 def form_field(name: str, policy: Policy) -> forms.Field:
@@ -64,18 +72,14 @@ def form_field(name: str, policy: Policy) -> forms.Field:
             # The choices are "Yes" and "No".
             help_text=re.sub("If false[:,]", "No:", help_text),
         )
-    if name == "min_balance":
-        widget = UnfoldAdminTextInputWidget(attrs={"placeholder": "Not set"})
-        return AmountField(policy, whole_number, label=label, widget=widget, help_text=help_text)
     if isinstance(policy, IntegerField):
-        # A text input, as browsers round large numbers.
-        number = UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric", "placeholder": "Not set"})
-        return TypedField(policy, whole_number, label=label, widget=number, help_text=help_text)
+        return AmountField(policy, is_price=name == "gas_price_cap", label=label)
     lines = UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false", "placeholder": "Not set"})
     return TypedField(policy, str.split, label=label, widget=lines, help_text=f"{help_text} One per line.")
 
 
 FORM_FIELDS = {name: form_field(name, policy) for name, policy in EvmPolicies().fields.items()}
+RESERVE_FORM_FIELD = AmountField(RESERVE_FIELD, label="Reserve")
 
 
 def shown(value: Any) -> str:

@@ -34,10 +34,11 @@ NODE_PATH = "{}[{}].url"
 ATTRIBUTES = {
     name: name for name in ("name", "network", "network_type", "chain_id", "policies", "private_fallback_blocks")
 } | {"signer_id": "signer", "notification_id": "notification"}
-COLUMNS = {**ATTRIBUTES, "spending_rules": "spending"}
+COLUMNS = {**ATTRIBUTES, "spending_rules": "spending", "reserve": "reserve_text"}
 FUNDING_PAUSED = "the funding relayer is paused: it sends nothing until it is resumed"
 UNKNOWN = "object with this ID does not exist"
 TOP_UP_REMOVED = "removed, because the account or the signer changes; set it again to have this account topped up"
+ABOVE_MINIMUM = "the top-up minimum is not above it: the relayer waits for funds before it is topped up"
 CHANGED = "the signer was changed concurrently: try again"
 SHARED = "the relayer {} has the same account on this chain, and only one of them can send: choose another signer"
 
@@ -79,6 +80,10 @@ class RelayerWrite(HolderWrite[Relayer]):
             self.set_rules(values["spending_rules"] or {})
         if "top_up" in values:
             self._set_top_up(values["top_up"] or {})
+        if "reserve" in values:
+            self.row.reserve_text = str(values["reserve"]) if values["reserve"] else None
+        if {"top_up", "reserve"} & values.keys() and self.row.top_up and self.row.top_up.minimum <= self.row.reserve:
+            self.warnings.append(("reserve", ABOVE_MINIMUM))
         if values.get("paused", self.row.paused) != self.row.paused:
             self.paused = values["paused"]
 

@@ -8,7 +8,7 @@ from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
-from chain.units import coins
+from chain.units import coins, gwei
 from relayer_service.console.dates import exact
 from relayer_service.console.lists.changelists import ResourceList
 from relayer_service.console.lists.search import MANY
@@ -21,7 +21,6 @@ from transactions.console.bulk import BulkAdmin
 from transactions.console.export_actions import ExportAdmin
 from transactions.console.exports import paid
 from transactions.console.lanes import LaneAdmin
-from transactions.lanes.prices.pricing import gwei
 from transactions.models import Attempt, Lane, Transaction
 from transactions.records.list_payloads import LARGE_COLUMNS
 from transactions.records.networks import known_network

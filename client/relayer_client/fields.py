@@ -137,6 +137,7 @@ class RelayerFields(TypedDict, total=False):
     allow_signing: Sequence[Signing]
     spending_rules: SpendingRuleFields
     top_up: TopUpFields
+    reserve: Amount
 
 
 class RelayerChanges(TypedDict, total=False):
@@ -151,6 +152,7 @@ class RelayerChanges(TypedDict, total=False):
     allow_signing: Sequence[Signing] | None
     spending_rules: SpendingRuleFields | None
     top_up: TopUpFields | None
+    reserve: Amount | None
 
 
 class PriceSourceFields(TypedDict, total=False):

@@ -265,6 +265,7 @@ class ManagedRelayer(ListedRelayer):
     allow_signing: tuple[Signing, ...] | None = None
     spending_rules: SpendingRules | None = None
     top_up: TopUp | None = None
+    reserve: int | None = None
     private_rpc_urls: tuple[RpcUrl, ...] | None = None
     private_fallback_blocks: int | None = None
 

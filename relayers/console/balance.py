@@ -6,10 +6,10 @@ from typing import Any
 import segno
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from chain.networks import networks
-from chain.units import coins
 from relayer_service.amounts import decimal_text
 from relayer_service.console.overview.charts import GREY, RANGES, ChartRange, Period, bars, line, range_links
 from relayer_service.console.panels import Panel
@@ -24,7 +24,6 @@ BALANCE_AXIS = {"beginAtZero": True, "ticks": {"color": GREY}}
 # What leaves the account is kept by day.
 OUTFLOW_DAYS = ChartRange("7d", "7 days", 7, timedelta(days=1), "%d %b")
 QR_SCALE = 4
-AVERAGE_DIGITS = 4
 
 
 class Balance(Panel):
@@ -47,20 +46,18 @@ def facts(relayer: Relayer) -> dict[str, str]:
     network, minimum = networks().get(relayer.network), relayer.policies.get("min_balance")
     found = {"Balance": formatting.aged_balance(relayer)}
     if minimum is not None:
-        found["Minimum"] = coins(minimum, network)
+        found["Minimum"] = format_html("{}: below it, a warning", formatting.amount(minimum, network))
+    if relayer.reserve:
+        found["Reserve"] = format_html("{}: it stops sending", formatting.amount(relayer.reserve, network))
     health = relayer.health
     if health.balance is None:
         return found
-    lasting = runway(health.balance, health.outflow_days, health.balance_hours, timezone.now())
+    lasting = runway(health.balance - relayer.reserve, health.outflow_days, health.balance_hours, timezone.now())
     if lasting:
-        found["Spent per day"] = f"{coins(rounded(lasting.outflow_per_day), network)} (7-day average)"
-        found["Runway"] = f"At this rate empty in {lasting.text}"
+        spent = formatting.amount(lasting.outflow_per_day, network)
+        found["Spent per day"] = format_html("{} (7-day average)", spent)
+        found["Runway"] = f"At this rate used up in {lasting.text}"
     return found
-
-
-def rounded(amount: int) -> int:
-    """Return an amount with its first digits only, as an average is not exact."""
-    return round(amount, min(AVERAGE_DIGITS - len(str(amount)), 0))
 
 
 def charts(relayer: Relayer, period: Period) -> dict[str, Any]:

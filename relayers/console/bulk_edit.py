@@ -1,7 +1,8 @@
-"""The list action that changes nodes, webhook and minimum balance of many relayers: a form, a preview, then a job."""
+"""The list action that changes nodes, webhook, minimum balance and reserve of relayers: a form, a preview, a job."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -23,7 +24,7 @@ from relayer_service.jobs import running
 from relayer_service.jobs.kinds import kind
 from relayer_service.net.addresses import mask
 from relayers.health.probes import ProbeCache
-from relayers.jobs.bulk_edits import MINIMUM, NODES, WEBHOOK, Group, groups, minimum
+from relayers.jobs.bulk_edits import MINIMUM, NODES, RESERVE, WEBHOOK, Group, groups, typed_amount
 from relayers.models import Relayer
 from relayers.serializers.relayers import RpcUrlsField
 
@@ -31,12 +32,21 @@ APPLY = "apply"
 KIND = "edit_relayers"
 KEEP, CLEAR, SET = "", "clear", "set"
 NOTHING_CHOSEN = "Choose at least one change."
+EDITED = ("nodes", "webhook", "minimum", "reserve")
+STOPS = "A relayer whose balance is not above its new reserve stops sending: its transactions wait for funds."
 UNVIEWED = ("webhook_change", "webhook")
 
 
 def change_field(label: str, clear: str, set_to: str) -> forms.ChoiceField:
     choices = [(KEEP, "Leave unchanged"), (SET, set_to), (CLEAR, clear)]
     return forms.ChoiceField(label=label, choices=choices, required=False, widget=UnfoldAdminSelectWidget)
+
+
+def amount_field(label: str, help_text: str) -> forms.CharField:
+    text = f"{help_text} For example 0.5 ETH, in the coin of the network; without a unit, in wei."
+    return forms.CharField(
+        label=label, required=False, max_length=160, widget=UnfoldAdminTextInputWidget, help_text=text
+    )
 
 
 class BulkEditForm(ReasonForm):
@@ -50,14 +60,10 @@ class BulkEditForm(ReasonForm):
     webhook_change = change_field("Webhook", "No webhook", "Set to this webhook")
     webhook = forms.ModelChoiceField(Notification.objects.all(), required=False, label="New webhook")
     minimum_change = change_field("Minimum balance", "No minimum", "Set to this amount")
-    minimum = forms.CharField(
-        label="New minimum balance",
-        required=False,
-        max_length=160,
-        widget=UnfoldAdminTextInputWidget,
-        help_text="In wei, or in the coin of the network, for example 0.5 ETH.",
-    )
-    field_order = [*(f"{name}{end}" for name in ("nodes", "webhook", "minimum") for end in ("_change", "")), "reason"]
+    minimum = amount_field("New minimum balance", "Below it, the relayer needs attention. It keeps sending.")
+    reserve_change = change_field("Reserve", "No reserve", "Set to this amount")
+    reserve = amount_field("New reserve", "It stops sending what could leave less.")
+    field_order = [*(f"{name}{end}" for name in EDITED for end in ("_change", "")), "reason"]
 
     def __init__(self, data: Any = None, *, may_view_webhooks: bool) -> None:
         super().__init__(data, required=True)
@@ -75,6 +81,7 @@ class BulkEditForm(ReasonForm):
             NODES: ("nodes", [], self._nodes),
             WEBHOOK: ("webhook", None, lambda row: row.pk),
             MINIMUM: ("minimum", "", str),
+            RESERVE: ("reserve", "", str),
         }
         for change, (name, cleared, read) in choices.items():
             chosen = cleaned.get(f"{name}_change", KEEP)
@@ -137,6 +144,7 @@ class BulkEditAdmin(ResourceAdmin):
         found = list(groups(pending.selection, form.changes, ProbeCache()))
         changed = sum(group.count for group in found if not group.fault)
         texts = [f"Changes {kind(KIND).counted(changed)}. Reason: {form.cleaned_data['reason']}"]
+        texts += [STOPS] if form.changes.get(RESERVE) else []
         texts += [line for group in found for line in lines(group)]
         columns = {name: column(form.changes) for key, (name, column) in COLUMNS.items() if key in form.changes}
         table = pending.first(self.get_queryset(request).select_related("notification"), columns)
@@ -178,13 +186,15 @@ def webhook_column(changes: dict[str, Any]) -> Callable[[Relayer], str]:
     return shown
 
 
-def minimum_column(changes: dict[str, Any]) -> Callable[[Relayer], str]:
+def amount_column(
+    name: str, stored: Callable[[Relayer], int | None], changes: dict[str, Any]
+) -> Callable[[Relayer], str]:
     def shown(relayer: Relayer) -> str:
         try:
-            new = amount_or_none(relayer, minimum(relayer, changes[MINIMUM])) if MINIMUM in changes else None
+            new = amount_or_none(relayer, typed_amount(relayer, name, changes[name])) if name in changes else None
         except ValidationError:
             new = "refused"
-        return arrow(amount_or_none(relayer, relayer.policies.get(MINIMUM)), new)
+        return arrow(amount_or_none(relayer, stored(relayer)), new)
 
     return shown
 
@@ -196,5 +206,6 @@ def amount_or_none(relayer: Relayer, value: int | None) -> str:
 COLUMNS = {
     NODES: ("Nodes", nodes_column),
     WEBHOOK: ("Webhook", webhook_column),
-    MINIMUM: ("Minimum balance", minimum_column),
+    MINIMUM: ("Minimum balance", partial(amount_column, MINIMUM, lambda relayer: relayer.policies.get(MINIMUM))),
+    RESERVE: ("Reserve", partial(amount_column, RESERVE, lambda relayer: relayer.reserve or None)),
 }

@@ -10,8 +10,7 @@ from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 
 from chain.networks import Network, networks
-from chain.units import coins
-from relayer_service.amounts import rounded_text
+from chain.units import coins, rounded_coins
 from relayer_service.console.dates import ago
 from relayer_service.console.overview.dashboard import label
 from relayers.health.probes import missing_address_reason
@@ -27,9 +26,6 @@ VARIANTS = {
     "unknown": "default",
 }
 ADDRESS_END = 6
-SIGNIFICANT_DIGITS = 6
-# An amount in a list that would need more decimal places is in wei.
-MAX_DECIMAL_PLACES = 9
 # In two parts, so that a narrow list can shorten the first and still show both ends.
 ADDRESS = """
     <span class="copied-address">
@@ -69,13 +65,13 @@ def address(row: Any) -> str:
 
 def balance(relayer: Relayer) -> str:
     found = relayer.health.balance
-    return "unknown" if found is None else coins(found, networks().get(relayer.network))
+    return "unknown" if found is None else amount(found, networks().get(relayer.network))
 
 
 def aged_balance(relayer: Relayer) -> str:
     """Return the balance, and when it was read if a later check could not read it."""
     age = balance_age(relayer)
-    return f"{balance(relayer)}, {age}" if age else balance(relayer)
+    return format_html("{}, {}", balance(relayer), age) if age else balance(relayer)
 
 
 def balance_age(relayer: Relayer) -> str:
@@ -85,17 +81,15 @@ def balance_age(relayer: Relayer) -> str:
 
 
 def amount(value: int, network: Network | None) -> str:
-    """Return an amount for a column of a list: rounded, with the exact one as the tooltip."""
-    decimals, unit = (network.decimals, network.symbol) if network else (0, "wei")
-    if 0 < value < 10 ** max(0, decimals - MAX_DECIMAL_PLACES):
-        decimals, unit = 0, "wei"
-    shown = rounded_text(value, decimals, SIGNIFICANT_DIGITS)
-    return format_html('<span class="amount" title="{}">{} {}</span>', coins(value, network), shown, unit)
+    """Return an amount rounded, with the exact one as the tooltip."""
+    shown = rounded_coins(value, network)
+    return format_html('<span class="amount" title="{}">{}</span>', coins(value, network), shown)
 
 
 def balance_and_limit(relayer: Relayer) -> str:
     minimum = relayer.policies.get("min_balance")
     if minimum is None:
         return balance(relayer)
-    limit = coins(minimum, networks().get(relayer.network))
-    return f"{balance(relayer)}, {'below the minimum of' if relayer.health.balance_is_low else 'minimum'} {limit}"
+    limit = amount(minimum, networks().get(relayer.network))
+    words = "below the minimum of" if relayer.health.balance_is_low else "minimum"
+    return format_html("{}, {} {}", balance(relayer), words, limit)

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from chain.networks import networks, resolve_alias
-from chain.units import amount, coins, whole_number
+from chain.units import amount, coins
 from notifications.models import Notification
 from relayer_service import extensions
 from relayer_service.console.forms import ResourceForm, declare_fields
@@ -21,7 +21,7 @@ from relayers.console.url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUr
 from relayers.health.probes import ProbeCache
 from relayers.models import MASKED_COLUMNS, Relayer
 from relayers.models.top_ups import TOP_UP_COLUMNS
-from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, shown
+from relayers.policy_fields import FORM_FIELDS, PREFIX, RESERVE_FORM_FIELD, AmountField, shown
 from relayers.serializers.top_ups import AMOUNT_FIELDS
 from relayers.writes import NODE_PATH, RelayerWrite
 from spending.console.rule_fields import SpendingRulesField
@@ -37,6 +37,7 @@ NODE_ROWS = {"custom_rpc_urls": "rpc_urls", "private_rpc_urls": "private_urls"}
 API_NAMES = {"signer": "signer_id", "notification": "notification_id"}
 # The form's fields of the automatic top-up, by API name.
 TOP_UP_FIELDS = {"funding_relayer_id": "funding_relayer", **{name: f"top_up_{name}" for name in AMOUNT_FIELDS}}
+TOP_UP_AMOUNTS = [TOP_UP_FIELDS[name] for name in AMOUNT_FIELDS]
 # The permission to set one, besides that to change relayers.
 FUNDING = "transactions.add_transaction"
 OTHERS_PAY = f"Requires the permission {FUNDING}, for a key that another relayer has or had, or funds, and for nodes."
@@ -62,18 +63,14 @@ class NetworkInput(UnfoldAdminTextInputWidget):
 def amount_fields() -> dict[str, forms.Field]:
     """Return a field for each amount of the automatic top-up."""
     return {
-        TOP_UP_FIELDS[name]: AmountField(
-            field,
-            whole_number,
-            label=f"Top-up {name.replace('_', ' ')}",
-            widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "Not set"}),
-            help_text=field.help_text,
-        )
+        TOP_UP_FIELDS[name]: AmountField(field, label=f"Top-up {name.replace('_', ' ')}")
         for name, field in AMOUNT_FIELDS.items()
     }
 
 
-@declare_fields({PREFIX + name: field for name, field in FORM_FIELDS.items()} | amount_fields())
+@declare_fields(
+    {PREFIX + name: field for name, field in FORM_FIELDS.items()} | {"reserve": RESERVE_FORM_FIELD} | amount_fields()
+)
 class RelayerForm(ResourceForm):
     write_class = RelayerWrite
     write: RelayerWrite
@@ -130,21 +127,17 @@ class RelayerForm(ResourceForm):
         super().__init__(*args, **kwargs)
         if self.is_bound and self.answers:
             self.write.answers = self.answers
-        self._read_amounts_in_coins()
         for name in FORM_FIELDS:
-            field = self.fields[PREFIX + name]
-            field.initial = shown(self.instance.policies.get(name))
-            field.show_hidden_initial = bool(self.instance.pk)
+            self.fields[PREFIX + name].initial = shown(self.instance.policies.get(name))
+        self._read_amounts_in_coins()
+        for name in (*(PREFIX + name for name in FORM_FIELDS), "reserve", *TOP_UP_AMOUNTS):
+            self.fields[name].show_hidden_initial = bool(self.instance.pk)
         target: Any = self.fields.get("notification")
         if target:
             # Channels for people receive the events of all relayers.
             target.queryset = Notification.objects.filter(type=Notification.Type.WEBHOOK)
         if not shows_signing(self.instance):
             del self.fields["allow_signing"]
-        for name in AMOUNT_FIELDS:
-            field = self.fields[TOP_UP_FIELDS[name]]
-            field.initial = getattr(self.instance, TOP_UP_COLUMNS[name])
-            field.show_hidden_initial = bool(self.instance.pk)
         for name in () if self.can_fund else self.fields.keys() & {*TOP_UP_FIELDS.values()}:
             self.fields[name].disabled = True
             self.fields[name].help_text = f"Requires the permission {FUNDING}. {self.fields[name].help_text}"
@@ -157,16 +150,16 @@ class RelayerForm(ResourceForm):
         """Read and show amounts and the spending rules in the coin of the submitted network."""
         typed = self.data.get(self.add_prefix("network"), "") if self.is_bound else self.instance.network
         network, fields = networks().get(resolve_alias(typed)), dict[str, Any](self.fields)
-        stored = {TOP_UP_FIELDS[name]: getattr(self.instance, TOP_UP_COLUMNS[name]) for name in AMOUNT_FIELDS}
-        stored[f"{PREFIX}min_balance"] = self.instance.policies.get("min_balance", "")
-        for name, text in stored.items():
-            fields[name].show_in(network, None if text == "" else int(text))
+        stored = {PREFIX + name: self.instance.policies.get(name, "") for name in ("gas_price_cap", "min_balance")}
+        stored |= {TOP_UP_FIELDS[name]: getattr(self.instance, TOP_UP_COLUMNS[name]) for name in AMOUNT_FIELDS}
+        for name, text in {**stored, "reserve": self.instance.reserve_text}.items():
+            fields[name].show_in(network, None if text in {"", None} else int(text))
         fields["spending_rules"].edit(
             self.data if self.is_bound else None,
             stored_rules(self.instance),
             parse=partial(amount, network=network),
             show=partial(coins, network=network),
-            unit=f"in wei, or in the network's coin, for example 0.5 {network.symbol}" if network else "in wei",
+            unit=f"for example 0.5 {network.symbol if network else 'ETH'}; without a unit, in wei",
         )
 
     def _rpc_url_rows(self, column: str) -> RpcUrlRowSet:
@@ -204,6 +197,8 @@ class RelayerForm(ResourceForm):
         for column, field in NODE_ROWS.items():
             if field in changed & cleaned.keys():
                 values[column] = [entry for entry, _ in self.rows[column].merged()]
+        if "reserve" in changed & cleaned.keys():
+            values["reserve"] = cleaned["reserve"]
         if "spending_rules" in changed & cleaned.keys():
             values["spending_rules"] = cleaned["spending_rules"]
         return values

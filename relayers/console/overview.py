@@ -10,6 +10,7 @@ from django.db.models.functions import Cast, Concat
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 
 from chain.networks import Network, networks
 from chain.nodes import failover
@@ -70,8 +71,9 @@ BY_NETWORK: dict[str, tuple[str, dict[str, str]]] = {
     RUNWAY: (BALANCE_USED_UP_SOON, {"problem": BALANCE_USED_UP_SOON}),
 }
 COLUMNS = [
-    *("identifier", "name", "network", "policies", "signer__type", "signer__last_error", "health__balance_text"),
-    *("health__balance_is_low", "health__disabled_reason_details", "health__outflow_days", "health__balance_hours"),
+    *("identifier", "name", "network", "policies", "reserve_text", "signer__type", "signer__last_error"),
+    *("health__balance_text", "health__balance_is_low", "health__disabled_reason_details"),
+    *("health__outflow_days", "health__balance_hours"),
 ]
 # States that staff set: not a problem.
 CALM = {"paused"}
@@ -137,10 +139,11 @@ def example(kind: str, relayer: Relayer) -> Example:
 def reason(kind: str, relayer: Relayer) -> str:
     health = relayer.health
     if kind == LOW:
-        return f"Its balance is {balance_and_limit(relayer)}."
+        return format_html("Its balance is {}.", balance_and_limit(relayer))
     if kind == RUNWAY:
-        lasting = runway(health.balance or 0, health.outflow_days, health.balance_hours, timezone.now())
-        return f"At this rate empty in {lasting.text}." if lasting else "Nothing has left it in the last days."
+        spendable = (health.balance or 0) - relayer.reserve
+        lasting = runway(spendable, health.outflow_days, health.balance_hours, timezone.now())
+        return f"At this rate used up in {lasting.text}." if lasting else "Nothing has left it in the last days."
     if kind == NO_ADDRESS:
         return missing_address_reason(relayer.signer)
     if health.disabled_reason_details:

@@ -338,14 +338,15 @@ def histories(health: RelayerHealth, balance: int, now: datetime) -> dict[str, A
         changes["balance_hours"] = with_reading(health.balance_hours, str(balance), now)
         changes["outflow_days"] = runway.with_outflow(health.outflow_days, health.balance, balance, now)
     outflows = changes.get("outflow_days", health.outflow_days)
-    found = runway.runway(balance, outflows, health.balance_hours, now)
+    found = runway.runway(balance - health.relayer.reserve, outflows, health.balance_hours, now)
     return changes | {"runway_is_short": runway.is_short(found, was_short=health.runway_is_short)}
 
 
 def announce_runway(health: RelayerHealth, changes: dict[str, Any], now: datetime) -> None:
     """Log and emit that a balance will be used up soon; the instance still has the old readings."""
     relayer, balance = health.relayer, int(changes["balance_text"])
-    found = runway.runway(balance, changes.get("outflow_days", health.outflow_days), health.balance_hours, now)
+    outflows = changes.get("outflow_days", health.outflow_days)
+    found = runway.runway(balance - relayer.reserve, outflows, health.balance_hours, now)
     assert found is not None
     extra = {"fields": {"relayer": relayer.identifier, "network": relayer.network, "runway_days": found.whole_days}}
     logger.warning("The balance of relayer %s lasts %s at this rate", relayer, found.text, extra=extra)

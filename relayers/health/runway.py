@@ -1,4 +1,4 @@
-"""What leaves a relayer's account per day, and for how many days its balance lasts at this rate.
+"""What leaves a relayer's account per day, and for how many days its balance without the reserve lasts at this rate.
 
 The health check adds each decrease of the balance to the day on which it was read: gas, and the coins that
 transactions send. Increases, such as top-ups, do not count.
@@ -52,8 +52,8 @@ def with_outflow(entries: Sequence[Entry], before: int | None, balance: int, now
     return kept
 
 
-def runway(balance: int, outflows: Sequence[Entry], readings: Sequence[Entry], now: datetime) -> Runway | None:
-    """Return how long a balance lasts at the average rate of the last days; None if nothing has left the account.
+def runway(spendable: int, outflows: Sequence[Entry], readings: Sequence[Entry], now: datetime) -> Runway | None:
+    """Return how long an amount lasts at the average rate of the last days; None if nothing has left the account.
 
     A relayer that was first read later is averaged over the time since, of at least a day.
     """
@@ -62,7 +62,7 @@ def runway(balance: int, outflows: Sequence[Entry], readings: Sequence[Entry], n
     spent = sum(int(amount) for day, amount in outflows if int(day) >= start)
     seconds = max(int(now.timestamp()) - first, DAY)
     per_day = spent * DAY // seconds
-    return Runway(per_day, balance / per_day) if per_day else None
+    return Runway(per_day, max(spendable, 0) / per_day) if per_day else None
 
 
 def is_short(found: Runway | None, *, was_short: bool) -> bool:

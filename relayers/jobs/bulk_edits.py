@@ -1,13 +1,12 @@
-"""Changes of many relayers: their nodes, webhook and minimum balance, by the rules of a single change.
+"""Changes of many relayers: nodes, webhook, minimum balance and reserve, by the rules of a single change.
 
 The changes are those of a job: `custom_rpc_urls` is a list of nodes, `notification` a primary key or None, and
-`min_balance` a text, such as `0.5 ETH`, or empty. What is left out stays as it is.
+`min_balance` and `reserve` a text, such as `0.5 ETH`, or empty. What is left out stays as it is.
 """
 
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -15,17 +14,17 @@ from django.db import transaction
 from django.db.models import Count, Min, QuerySet
 
 from chain.networks import networks
-from chain.units import amount
 from notifications.models import Notification
 from relayer_service.storage.selections import Selection
 from relayer_service.writes import Values
 from relayers.health.probes import ProbeCache
 from relayers.models import Relayer
-from relayers.policy_fields import FORM_FIELDS
+from relayers.policy_fields import FORM_FIELDS, RESERVE_FORM_FIELD
 from relayers.writes import UNKNOWN, RelayerWrite
 
 Changes = Mapping[str, Any]
-NODES, WEBHOOK, MINIMUM = "custom_rpc_urls", "notification", "min_balance"
+NODES, WEBHOOK, MINIMUM, RESERVE = "custom_rpc_urls", "notification", "min_balance", "reserve"
+AMOUNT_FIELDS = {MINIMUM: FORM_FIELDS[MINIMUM], RESERVE: RESERVE_FORM_FIELD}
 GROUP_BATCH = 10_000
 
 
@@ -72,9 +71,11 @@ def values(relayer: Relayer, changes: Changes) -> Values:
     if WEBHOOK in changes:
         found["notification_id"] = webhook(changes[WEBHOOK])
     if MINIMUM in changes:
-        limit = minimum(relayer, changes[MINIMUM])
+        limit = typed_amount(relayer, MINIMUM, changes[MINIMUM])
         others = {name: value for name, value in relayer.policies.items() if name != MINIMUM}
         found["policies"] = others if limit is None else {**others, MINIMUM: limit}
+    if RESERVE in changes:
+        found[RESERVE] = typed_amount(relayer, RESERVE, changes[RESERVE])
     return found
 
 
@@ -87,12 +88,12 @@ def webhook(key: int | None) -> Notification | None:
     return found
 
 
-def minimum(relayer: Relayer, text: str) -> int | None:
-    """Return the minimum balance in wei; the coin in the text must be the coin of the relayer's network."""
-    field: Any = copy(FORM_FIELDS[MINIMUM])
-    field.parse = partial(amount, network=networks().get(relayer.network))
-    limit: int | None = field.clean(text)
-    return limit
+def typed_amount(relayer: Relayer, name: str, text: str) -> int | None:
+    """Return an amount in wei; the coin in the text must be the coin of the relayer's network."""
+    field: Any = copy(AMOUNT_FIELDS[name])
+    field.show_in(networks().get(relayer.network), None)
+    found: int | None = field.clean(text)
+    return found
 
 
 def groups(selection: Selection, changes: Changes, answers: ProbeCache) -> Iterator[Group]:

@@ -38,7 +38,7 @@ from relayers.health.probes import ProbeCache
 from relayers.list_filters import LIST_FILTERS
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies
-from relayers.serializers.top_ups import TopUpRequest, TopUpSerializer, WeiAmountField
+from relayers.serializers.top_ups import RESERVE_HELP, TopUpRequest, TopUpSerializer, WeiAmountField
 from relayers.writes import UNKNOWN, RelayerWrite
 from signers import signing
 from signers.models import Signer
@@ -156,6 +156,7 @@ class ManagedRelayerSerializer(RelayerSerializer):
     allow_signing = SigningKindsField(required=False, help_text=SIGNING_KINDS)
     spending_rules = SpendingRules(source="spending.rules", required=False)
     top_up = TopUpSerializer(source="*", required=False, help_text="Its automatic top-up; omitted if it has none.")
+    reserve = StringField(source="reserve_text", required=False, help_text=RESERVE_HELP)
     private_rpc_urls = MaskedRpcUrlSerializer(source="masked_private_rpc_urls", many=True, required=False)
     private_fallback_blocks = IntegerField(min_value=1, max_value=MAX_COUNT, required=False, help_text=FALLBACK_BLOCKS)
 
@@ -310,6 +311,7 @@ class CreateRelayerSerializer(FundedMixin, CreateSerializer):
     allow_signing = SigningKindsField(required=False, help_text=SIGNING_KINDS)
     spending_rules = SpendingRulesField(required=False, help_text="What it can send and spend.")
     top_up = TopUpRequest(required=False, help_text=TOP_UP_HELP)
+    reserve = WeiAmountField(required=False, help_text=RESERVE_HELP)
 
     def partial_row(self, valid: dict[str, Any]) -> Relayer | None:
         if "network" not in valid or {*valid} & NETWORK_FIELDS != {*self.initial_data} & NETWORK_FIELDS:
@@ -351,6 +353,7 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
         required=False, allow_null=True, help_text="Merged by name; null removes a rule."
     )
     top_up = TopUpRequest(required=False, allow_null=True, help_text=TOP_UP_HELP)
+    reserve = WeiAmountField(required=False, allow_null=True, help_text=RESERVE_HELP)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         self.answers = ProbeCache()

@@ -15,6 +15,7 @@ HELP = {
     "target": "Balance up to which it is topped up, in wei.",
     "daily_limit": "Maximum that it receives in any 24 hours, in wei.",
 }
+RESERVE_HELP = "Balance that it keeps, in wei: it stops sending what could leave less."
 FUNDING_HELP = "The relayer on the same chain that sends the coins."
 
 
@@ -46,5 +47,6 @@ class TopUpSerializer(ResourceSerializer):
     daily_limit = StringField(source="top_up_daily_limit_text", help_text=HELP["daily_limit"])
 
 
-# The form's field of each amount.
+# The fields of a form for each amount of a top-up, and for the reserve.
+RESERVE_FIELD = WeiAmountField(help_text=RESERVE_HELP)
 AMOUNT_FIELDS = {name: WeiAmountField(help_text=HELP[name]) for name in TopUpAmounts._fields}

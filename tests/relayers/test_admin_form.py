@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db
 OTHER_ADDRESS = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 LARGEST = 2**128 - 1
 AMOUNT = f"a whole number from 0 to {LARGEST} is required"
-IN_COINS = "must be a whole number of wei, or an amount with its coin, for example 0.5 ETH"
+IN_COINS = "must be a whole number of wei, or an amount with its unit, for example 0.5 ETH or 30 gwei"
 
 POLICIES = {
     "eip1559_pricing": True,
@@ -87,7 +87,7 @@ def test_each_fault_is_shown_at_its_field(admin_client: Client) -> None:
         "notification": no_choice,
         "policy_eip1559_pricing": ["Select a valid choice. perhaps is not one of the available choices."],
         "policy_gas_price_cap": [AMOUNT],
-        "policy_min_balance": ["must be a whole number of wei"],
+        "policy_min_balance": ["must be a whole number of wei, or an amount with its unit, for example 30 gwei"],
         "policy_whitelist_receivers": ["0x12: must be an EVM address: 0x and 40 hexadecimal digits"],
     }
     page = edit(admin_client, relayer, address="0x12", signer="9" * 40, notification="²")
@@ -230,10 +230,12 @@ def test_a_minimum_balance_may_be_typed_in_the_coin_of_the_network(network: str,
 
 
 def test_the_page_says_what_a_minimum_means_and_keeps_the_id(admin_client: Client) -> None:
-    relayer = factories.relayer(network="polygon", policies={"min_balance": 5 * 10**17})
+    amounts = {"min_balance": 5 * 10**17, "gas_price_cap": 30 * 10**9}
+    relayer = factories.relayer(network="polygon", policies=amounts)
     page = admin_client.get(change(relayer))
-    assert fields(page)["policy_min_balance"] == "500000000000000000"
-    assert "Set to 0.5 POL." in page.content.decode()
+    assert (fields(page)["policy_min_balance"], fields(page)["policy_gas_price_cap"]) == ("0.5 POL", "30 gwei")
+    edit(admin_client, relayer, policy_gas_price_cap="31.5 gwei")
+    assert Relayer.objects.get().policies == amounts | {"gas_price_cap": 315 * 10**8}
     assert "identifier" not in fields(page)
     edit(admin_client, relayer, identifier="other")
     assert Relayer.objects.get().identifier == "relayer-1"

@@ -46,7 +46,7 @@ def test_a_relayer_that_runs_dry_is_named_until_it_is_topped_up_and_checked(clie
     assert relayers_of(staff) == [
         (
             "sepolia: balance below the minimum 1 relayer Treasury (relayer-1) : "
-            "Its balance is 0.1 ETH, below the minimum of 0.5 ETH. Since 2026-01-01 12:02 UTC, for 4 minutes"
+            "Its balance is 0.1 ETH , below the minimum of 0.5 ETH . Since 2026-01-01 12:02 UTC, for 4 minutes"
         )
     ]
     clock.forward(120)
@@ -60,7 +60,7 @@ def test_a_balance_that_lasts_less_than_the_threshold_is_named(admin_client: Cli
     clock.forward(120)
     checked(AccountReading(nonce=7, balance=ETHER * 6 // 10))
     assert relayers_of(admin_client) == [
-        "sepolia: balance used up soon 1 relayer Treasury (relayer-1) : At this rate empty in 36 hours."
+        "sepolia: balance used up soon 1 relayer Treasury (relayer-1) : At this rate used up in 36 hours."
     ]
     page = admin_client.get("/admin/relayers/relayer/?network=sepolia&problem=balance+used+up+soon")
     assert [each.name for each in page.context["cl"].result_list] == ["Treasury"]

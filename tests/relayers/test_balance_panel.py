@@ -81,7 +81,7 @@ def test_the_last_known_balance_stays_with_its_age(admin_client: Client) -> None
     now = timezone.now()
     columns: dict[str, Any] = {"balance_text": str(ETH), "balance_at": now - timedelta(minutes=12), "checked_at": now}
     shown = page(admin_client, **columns).context["balance_panel"]["facts"]
-    assert shown == {"Balance": "1 ETH, read 12\xa0minutes ago"}
+    assert strip_tags(shown["Balance"]) == "1 ETH, read 12\xa0minutes ago"
     listed = strip_tags(admin_client.get("/admin/relayers/relayer/").content.decode())
     assert "1 ETHread 12\xa0minutes ago" in listed
 
@@ -94,11 +94,17 @@ def test_a_relayer_without_balance_and_address_has_neither_chart_nor_top_up(admi
 def test_the_outflow_of_each_day_and_how_long_the_balance_lasts(admin_client: Client, clock: Clock) -> None:
     outflows = [[MIDNIGHT - 6 * DAY, str(ETH)], [MIDNIGHT, str(ETH * 11 // 2 + 1)]]
     columns = HISTORY | {"policies": {"min_balance": ETH // 4}}
-    shown = page(admin_client, balance_text=str(6 * ETH), outflow_days=outflows, **columns).context["balance_panel"]
-    assert shown["facts"] == {
+    columns |= {"reserve_text": str(2 * ETH)}
+    shown = page(admin_client, balance_text=str(6 * ETH + 1), outflow_days=outflows, **columns).context[
+        "balance_panel"
+    ]
+    # Six digits, with all of them as the tooltip.
+    assert 'title="6.000000000000000001 ETH"' in shown["facts"]["Balance"]
+    assert {name: strip_tags(value) for name, value in shown["facts"].items()} == {
         "Balance": "6 ETH",
-        "Minimum": "0.25 ETH",
+        "Minimum": "0.25 ETH: below it, a warning",
+        "Reserve": "2 ETH: it stops sending",
         "Spent per day": "1 ETH (7-day average)",
-        "Runway": "At this rate empty in 6 days",
+        "Runway": "At this rate used up in 4 days",
     }
     assert datasets(shown["outflow_chart"]) == {"Spent (ETH)": ["1", "0", "0", "0", "0", "0", "5.500000000000000001"]}

@@ -63,7 +63,7 @@ def test_many_are_changed_after_a_preview_and_recorded(admin_client: Client, nod
     assert page.context["texts"] == ["Changes 2 relayers. Reason: New provider"]
     assert page.context["table"].headers == ["Relayer", "Nodes", "Webhook", "Minimum balance"]
     assert asked(page) == [
-        ["one", f"those of the network → {masked}", "none → ops", "0.000000000000000005 ETH → 0.5 ETH"],
+        ["one", f"those of the network → {masked}", "none → ops", "5 wei → 0.5 ETH"],
         ["two", f"those of the network → {masked}", "old → ops", "none → 0.5 ETH"],
     ]
     assert not Job.objects.exists()
@@ -95,7 +95,7 @@ def test_what_a_rule_refuses_is_named_before_and_reported_after(admin_client: Cl
     others = [factories.relayer(identifier=name, network="polygon") for name in ("other-1", "other-2")]
     change: dict[str, Any] = {"minimum_change": "set", "minimum": "0.5 ETH"}
     page = preview(admin_client, fitting, *others, nodes_change="set", nodes=node.url, **change)
-    fault = "must be a whole number of wei, or an amount with its coin, for example 0.5 POL"
+    fault = "must be a whole number of wei, or an amount with its unit, for example 0.5 POL or 30 gwei"
     assert page.context["texts"] == [
         "Changes 1 relayer. Reason: New provider",
         f"Refused: 2 relayers on polygon: {fault}.",
@@ -116,7 +116,7 @@ def test_a_setting_is_removed_from_many(admin_client: Client) -> None:
     hook, urls = factories.notification(), [{"url": "https://node.example.com/v1", "weight": 1}]
     relayer = factories.relayer(notification=hook, policies={"min_balance": 5}, rpc_urls=urls)
     page = preview(admin_client, relayer, nodes_change="clear", webhook_change="clear", minimum_change="clear")
-    masked, few = "https://node.example.com/***", "0.000000000000000005 ETH"
+    masked, few = "https://node.example.com/***", "5 wei"
     assert asked(page) == [["relayer-1", f"{masked} → those of the network", "hook-1 → none", f"{few} → none"]]
     apply(admin_client, page)
     run_jobs()
@@ -182,7 +182,8 @@ def test_staff_change_what_they_may_change_and_view(client: Client) -> None:
     user = User.objects.get(username="vera")
     user.user_permissions.add(Permission.objects.get(codename="change_relayer"))
     page = editor.post(LIST, select(relayer))
-    assert [*page.context["form"].fields] == ["nodes_change", "nodes", "minimum_change", "minimum", "reason"]
+    amounts = ["minimum_change", "minimum", "reserve_change", "reserve"]
+    assert [*page.context["form"].fields] == ["nodes_change", "nodes", *amounts, "reason"]
     editor.post(LIST, confirmed)
     job = Job.objects.get()
     assert (job.reason, job.parameters) == ("r", {"min_balance": ""})

@@ -41,8 +41,8 @@ def account(**changes: Any) -> Account:
     return Account(**values | changes)
 
 
-def sender_of(network: Network | None = None, policies: Mapping[str, Any] | None = None) -> Sender:
-    return Sender(network or networks()["mainnet"], policies or {}, ADDRESS)
+def sender_of(network: Network | None = None, policies: Mapping[str, Any] | None = None, reserve: int = 0) -> Sender:
+    return Sender(network or networks()["mainnet"], policies or {}, ADDRESS, reserve=reserve)
 
 
 def attempt(max_fee: int = 20 * GWEI, tip: int = 2 * GWEI, *, seconds_ago: float = 0, **changes: Any) -> Attempt:

@@ -73,7 +73,7 @@ def text(page: Any, card: str) -> str:
 
 
 def test_the_list_shows_where_each_request_is_and_why(admin_client: Client, lane: Lane) -> None:
-    reason = "Waiting for funds: 0.5 ETH are missing."
+    reason = "Waiting for funds: 0.5 ETH missing."
     waits = {"identifier": "tx-1", "created_at": NOON, "status_reason": reason, "value_text": str(10**18)}
     factories.transaction(lane, **waits)
     sent(lane, 7, identifier="tx-2", created_at=NOON, to="")

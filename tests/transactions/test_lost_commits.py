@@ -146,7 +146,7 @@ def test_an_empty_account_waits_for_the_funds_that_end_its_hold(lab: Lab) -> Non
     waiting.refresh_from_db()
     reason = status_reason(waiting, lab.lane)
     assert reason.startswith("Waiting for funds since ")
-    assert reason.endswith(" ETH are missing to close 32 nonces after lost commits.")
+    assert reason.endswith(" ETH missing to close 32 nonces after lost commits.")
     states = {each.labels["state"]: each.value for each in next(iter(LaneCollector().collect())).samples}
     assert (states["funds"], states["held"], Attempt.objects.filter(purpose="gap").count()) == (1, 0, 0)
 

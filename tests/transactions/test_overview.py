@@ -64,7 +64,7 @@ def test_lanes_that_do_not_send_are_grouped_by_network_and_reason(client: Client
     staff = staff_who_may(client, *VIEW)
     assert about_transactions(staff) == []
     waiting: dict[str, Any] = {"waiting": "funds", "waiting_since": ago(minutes=2)}
-    waiting["waiting_details"] = "0.5 ETH are missing"
+    waiting["waiting_details"] = "0.5 ETH missing"
     lanes = [create_lane(1, holds=HELD, held_since=NOON), create_lane(2, **waiting)]
     create_lane(3, waiting="signer", waiting_since=ago(minutes=2), waiting_details="it timed out")
     create_lane(4, waiting="nodes", waiting_since=ago(seconds=30))
@@ -76,7 +76,7 @@ def test_lanes_that_do_not_send_are_grouped_by_network_and_reason(client: Client
             "sepolia: held lanes 1 lane Treasury (relayer-1) : "
             "The account was used elsewhere: Nonce 5. Held by staff: Key rotation."
         ),
-        "sepolia: lanes that wait for funds 1 lane Treasury (relayer-2) : Waiting for funds: 0.5 ETH are missing.",
+        "sepolia: lanes that wait for funds 1 lane Treasury (relayer-2) : Waiting for funds: 0.5 ETH missing.",
         "sepolia: lanes whose signer fails 1 lane Treasury (relayer-3) : The signer fails: it timed out.",
     ]
     create_lane(5, **waiting)

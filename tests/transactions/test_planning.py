@@ -44,7 +44,8 @@ FUNDS = ExecutionReverted("The transaction cannot be executed: no balance.", is_
 
 def plan(*rows: Transaction, policies: dict[str, Any] | None = None, **changes: Any) -> list[Decision]:
     """Plan rows on mainnet, with what was read and the account as given or as usual."""
-    sender, of_lane = sender_of(changes.pop("network", None), policies), changes.pop("account", account())
+    sender = sender_of(changes.pop("network", None), policies, changes.pop("reserve", 0))
+    of_lane = changes.pop("account", account())
     return planning.plan(context(sender, **changes), rows, of_lane)
 
 
@@ -280,11 +281,13 @@ def test_a_row_waits_for_the_funds_that_are_missing() -> None:
     decision = decide(
         row(value_text=str(10**18)),
         account=account(balance=10**18, in_flight_cost=10**17),
-        policies={"min_balance": 10**16},
+        # Only a warning.
+        policies={"min_balance": 10**20},
+        reserve=10**16,
     )
     details = (
-        "0.110378379394547 ETH are missing. It can cost 1.000378379394547 ETH, the balance is 1 ETH, of which 0.1 ETH "
-        "are reserved for transactions in flight and 0.01 ETH for the policy min_balance."
+        "0.110378379394547 ETH missing. It can cost 1.000378379394547 ETH, and the balance is 1 ETH, of which 0.1 ETH "
+        "is kept for transactions in flight and 0.01 ETH as the relayer's reserve."
     )
     missing = MissingFunds(details, 110378379394547 * 10**3)
     assert decision == Wait(row(), f"Waiting for funds: {details}", 1, missing)
@@ -309,20 +312,20 @@ def test_rows_wait_while_the_market_is_unknown() -> None:
     gas=st.lists(st.one_of(st.integers(21_000, 10**7), st.sampled_from([REVERT, FUNDS])), max_size=16),
     balance=st.integers(0, 10**18),
     reserved=st.integers(0, 10**17),
-    minimum=st.integers(0, 10**17),
+    kept=st.integers(0, 10**17),
     room=st.integers(0, 16),
 )
 def test_no_plan_spends_more_than_the_balance(
-    gas: list[Any], balance: int, reserved: int, minimum: int, room: int
+    gas: list[Any], balance: int, reserved: int, kept: int, room: int
 ) -> None:
     decisions = plan(
         *[row(pk, value_text=str(pk * 10**16)) for pk in range(len(gas))],
         gas=dict(enumerate(gas)),
         account=account(balance=balance, in_flight_cost=reserved, room=room),
-        policies={"min_balance": minimum},
+        reserve=kept,
     )
     costs = [each.max_cost for each in decisions if isinstance(each, Send)]
-    assert not costs or sum(costs) + reserved + minimum <= balance
+    assert not costs or sum(costs) + reserved + kept <= balance
     assert len(costs) <= room
     assert [each.row.pk for each in decisions] == sorted(each.row.pk for each in decisions)
 

@@ -14,7 +14,7 @@ from transactions.records.reasons import Position, status_reason
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 SINCE = "2026-01-01T12:00:00.000000Z"
 HELD = {"since": SINCE, "details": "for the audit"}
-FUNDS = {"waiting": "funds", "waiting_since": AT, "waiting_details": "0.5 ETH is missing."}
+FUNDS = {"waiting": "funds", "waiting_since": AT, "waiting_details": "0.5 ETH missing."}
 NODES = {"waiting": "nodes", "waiting_since": AT, "waiting_details": ""}
 DISABLED = {"system_disabled": True, "disabled_reason_details": "The nonce could not be read from any node."}
 MINED = {"status": "mined", "nonce": 5, "block_number": 100}
@@ -54,14 +54,14 @@ def reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str, Any]) -
          "The relayer is disabled. The nonce could not be read from any node."),
         ({}, {}, {**DISABLED, "paused": True}, "The relayer is paused."),
         ({"status": "sent", "nonce": 5}, {}, DISABLED, "No node has accepted it yet."),
-        ({}, FUNDS, {}, f"{QUEUED.rstrip('.')}; another one waits for funds since {SINCE}: 0.5 ETH is missing."),
+        ({}, FUNDS, {}, f"{QUEUED.rstrip('.')}; another one waits for funds since {SINCE}: 0.5 ETH missing."),
         ({}, {"waiting": "signer", "waiting_since": AT}, {}, f"The signer fails since {SINCE}."),
         ({}, NODES, {}, f"No node answers since {SINCE}."),
         ({}, {"holds": {"operator": HELD}}, {}, f"The relayer is held since {SINCE}. Held by staff: for the audit."),
         ({}, {"holds": {"chain": {"since": SINCE}, "lost_commits": {"since": SINCE}}, **FUNDS}, {},
          f"The relayer is held since {SINCE}. The database may have lost commits (and 1 other)."),
         ({}, {"holds": {"lost_commits": {"since": SINCE}}, **FUNDS}, {},
-         f"Waiting for funds since {SINCE}: 0.5 ETH is missing."),
+         f"Waiting for funds since {SINCE}: 0.5 ETH missing."),
         ({"status_reason": "The price is above the cap."}, FUNDS, {}, "The price is above the cap."),
         ({"status_reason": "The price is above the cap."}, FUNDS, {"paused": True}, "The relayer is paused."),
         ({"requested_action": "expire", "action_reason": "valid_until has passed."}, {"holds": {"operator": HELD}}, {},

@@ -19,7 +19,7 @@ LATE, RECENT = NOW - timedelta(minutes=20), NOW - timedelta(seconds=30)
 PATIENCE = timedelta(minutes=6)
 GWEI = 10**9
 HELD = {"since": "2026-01-01T11:00:00Z", "details": ""}
-FUNDS = {"waiting": "funds", "waiting_details": "0.5 ETH are missing."}
+FUNDS = {"waiting": "funds", "waiting_details": "0.5 ETH missing."}
 # The base fee is 10 gwei, and the market price 12 gwei.
 MARKET = MarketPrice("fast", 10 * GWEI, 2 * GWEI, 0)
 

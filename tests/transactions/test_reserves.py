@@ -1,4 +1,4 @@
-"""What transactions in flight can cost, whichever of their attempts is mined."""
+"""What a relayer keeps: for its transactions in flight, whichever of their attempts is mined, and as its reserve."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from relayers import guards
+from relayers.models import Relayer
 from tests.relayers import factories as relayers
 from tests.transactions import factories
 from tests.transactions.hardhat import GWEI, RECEIVER, LocalChain
@@ -76,3 +78,56 @@ def test_what_a_replaced_payload_reserves_is_free_for_the_next_attempt(local_cha
     other.refresh_from_db()
     assert (other.status, other.nonce) == ("pending", None)
     assert other.status_reason.startswith("Waiting for funds")
+
+
+ETHER = 10**18
+
+
+@pytest.mark.parametrize(
+    ("kept", "status", "missing"),
+    [
+        # Only a warning, and a token of staff can change it.
+        ({"policies": {"min_balance": 3 * ETHER}}, "submitted", ""),
+        ({"reserve_text": str(3 * ETHER)}, "pending", "1 ETH"),
+    ],
+)
+def test_the_reserve_stops_sending_and_the_minimum_balance_does_not(
+    local_chain: LocalChain, kept: dict[str, Any], status: str, missing: str
+) -> None:
+    account = relayers.relayer(network="hardhat", rpc_urls=[{"url": local_chain.url, "weight": 100}], **kept)
+    lane = leasing.claim(factories.lane(account).pk)
+    assert lane is not None
+    local_chain.rpc("hardhat_setBalance", account.address, hex(2 * ETHER))
+    row = factories.transaction(lane, to=RECEIVER, value_text="1000")
+    estimate = dry_run.check(account, {"to": RECEIVER, "value": 1000}).estimate
+    take_turn(lane)
+
+    row.refresh_from_db()
+    lane.refresh_from_db()
+    assert (row.status, lane.waiting) == (status, "funds" if missing else "")
+    # A dry run says so before.
+    assert estimate.reason.startswith("Waiting for funds: 1.0") == bool(missing)
+    if missing:
+        assert 0 < int(lane.missing_text) - ETHER < ETHER // 100
+        # Raised or lowered, it takes the lane from a turn that has read another one.
+        guards.note_change([account.pk], {"reserve_text"})
+        assert leasing.claim(lane.pk) is not None
+
+
+def test_a_higher_price_does_not_use_the_reserve_but_a_no_op_does(local_chain: LocalChain) -> None:
+    account = relayers.relayer(network="hardhat", rpc_urls=[{"url": local_chain.url, "weight": 100}])
+    lane = leasing.claim(factories.lane(account).pk)
+    assert lane is not None
+    local_chain.rpc("evm_setAutomine", False)
+    row = factories.transaction(lane, to=RECEIVER, value_text="1000")
+    take_turn(lane)
+    balance = int(local_chain.rpc("eth_getBalance", account.address, "latest"), 16)
+    cost = int(row.attempts.get().max_cost_text)
+    Relayer.objects.update(reserve_text=str(balance - cost))
+    actions.speed_up(row.pk, {"max_fee_per_gas": 90 * GWEI, "max_priority_fee_per_gas": 9 * GWEI}, by="ops")
+    take_turn(lane)
+    row.refresh_from_db()
+    assert "because of the balance without the relayer's reserve, which covers" in row.status_reason
+    actions.cancel(row.pk, by="ops")
+    take_turn(lane)
+    assert [each.purpose for each in row.attempts.order_by("number")] == ["send", "cancel"]

@@ -298,7 +298,7 @@ def test_a_top_up_names_the_account_and_what_is_missing(client: Client) -> None:
     page = staff.get(lane_page(lane))
     assert cells(page)[-1] == (None, "waiting", "Top up")
     top_up = page.context["stuck"]["top_up"]
-    assert (top_up["address"], top_up["missing"]) == (lane.address, details.partition(" are missing")[0])
+    assert (top_up["address"], top_up["missing"]) == (lane.address, details.partition(" missing")[0])
     assert top_up["missing"].startswith("0.900")
     assert top_up["missing"].endswith(" ETH")
     # What transactions in flight lack is computed from the balance.

@@ -78,7 +78,7 @@ def test_the_pages_of_relayer_and_transaction_name_each_other(relayer: Relayer, 
     page = admin_client.get(f"/admin/transactions/transaction/{row.pk}/change/").content.decode()
     assert "Top-up of" in page
     assert f"/admin/relayers/relayer/{relayer.pk}/change/" in page
-    assert "0.000000000000000005 ETH at block 100" in page
+    assert "its balance was 5 wei at block 100" in page
     # Meanwhile the relayer keeps its account.
     assert guards.refusals([relayer.pk])[relayer.pk].startswith("Relayer poor is being topped up.")
     opened.state = TopUp.State.SUCCEEDED
@@ -101,9 +101,9 @@ def test_amounts_and_limits_are_exact() -> None:
     assert [decisions.missing(AMOUNTS, balance) for balance in (0, 9, 10, 31)] == [30, 21, 0, 0]
     limited = [decisions.limit_fault(AMOUNTS, 30, sent, None) for sent in ([], [40], [41], [30, 30])]
     assert [fault == "" for fault in limited] == [True, True, False, False]
-    # Gas, other transactions and the minimum are reserved.
-    reserved: dict[str, Any] = {"reserved": 30, "policies": {"min_balance": 50}, "network": None}
-    funds = [decisions.funds_fault("rich", 31, balance, **reserved) for balance in (111, 110)]
+    # Besides the top-up, the balance covers other transactions and the reserve.
+    kept: dict[str, Any] = {"needed": 30, "reserve": 50, "network": None}
+    funds = [decisions.funds_fault("rich", 31, balance, **kept) for balance in (111, 110)]
     assert [fault == "" for fault in funds] == [True, False]
     # The pause after failures doubles up to six hours.
     pauses = [decisions.backoff(failures).total_seconds() for failures in (1, 2, 3, 10, 1_000)]

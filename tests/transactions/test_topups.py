@@ -16,6 +16,7 @@ from tests import processes
 from tests.chaos.cases import TOP_UP_POINTS
 from tests.concurrency import PATIENCE_SECONDS, in_threads
 from tests.relayers import factories
+from tests.transactions import accounts
 from tests.transactions import factories as lane_factories
 from tests.transactions.funding import ETH, FUNDS, Funded, let_top_ups_age
 from tests.transactions.limits import limit_relayer
@@ -218,13 +219,13 @@ def test_no_more_than_the_daily_limit_is_sent(funded: Funded) -> None:
 
 
 def test_what_the_funding_relayer_needs_itself_is_reserved(funded: Funded) -> None:
-    Relayer.objects.filter(identifier="rich").update(policies={"min_balance": 96 * ETH})
+    Relayer.objects.filter(identifier="rich").update(reserve_text=str(96 * ETH))
     funded.rich.send(b"2" * 32, value=ETH)
     funded.sweep()
 
     assert funded.states() == [("blocked", 3)]
     assert funded.last().reason.startswith("The funding relayer rich cannot pay: 0.00")
-    assert "of which 1 ETH are reserved for its other transactions and 96 ETH for its policy" in funded.last().reason
+    assert "of which 1 ETH is kept for its other transactions and 96 ETH as its reserve." in funded.last().reason
     assert len(funded.requests()) == 1
 
     funded.chain.set_balance(funded.rich.address, FUNDS + ETH)
@@ -232,6 +233,25 @@ def test_what_the_funding_relayer_needs_itself_is_reserved(funded: Funded) -> No
     let_top_ups_age(minutes=2)
     funded.sweep()
     assert funded.states() == [("open", 3)]
+
+
+def test_top_ups_at_once_do_not_drain_the_funding_relayer_below_its_reserve(funded: Funded) -> None:
+    """Each is decided by the same balance, which covers one of them."""
+    other = accounts.sender(funded.chain, funded.chain.ledger, "other", **funded.top_up)
+    Relayer.objects.filter(identifier="rich").update(reserve_text=str(96 * ETH))
+    funded.chain.set_balance(other.address, 0)
+    funded.has(0)
+    now, pairs = database_now(), finding.read([funded.poor.relayer, other.relayer])
+    decided = [finding.prepare(*each, now) for each in pairs]
+    in_threads(*(partial(sending.decide, each) for each in decided))
+    assert sorted(funded.states()) == [("blocked", 3), ("open", 3)]
+
+    # The gas of both is known only to the lane: it lets the second one wait.
+    funded.rich.send(b"3" * 32, value=ETH)
+    funded.work(2)
+    rows = Transaction.objects.filter(relayer=funded.rich.relayer).order_by("sequence")
+    assert [(row.status, row.reason_code) for row in rows][1] == ("pending", "funds")
+    assert int(funded.chain.rpc("eth_getBalance", funded.rich.address, "latest"), 16) >= 96 * ETH
 
 
 def test_a_refusal_by_a_spending_rule_is_reported_once(funded: Funded) -> None:

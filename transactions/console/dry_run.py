@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from chain.networks import Network
-from chain.units import coins
+from chain.units import coins, gwei
 from relayer_service.background.shares import Busy
 from relayer_service.console.overview.dashboard import label
 from relayers.models import Relayer
-from transactions.lanes.prices.pricing import gwei
 from transactions.limits.holders import GAS
 from transactions.requests.dry_run import Check, DryRun, Estimate, LimitCheck, check
 

@@ -9,12 +9,11 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from chain.units import coins
+from chain.units import coins, gwei
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.overview.dashboard import label
 from relayer_service.console.references import link
 from relayers.console.formatting import amount
-from transactions.lanes.prices.pricing import gwei
 from transactions.models import Attempt, Hold, Lane, Status, Transaction, Waiting
 from transactions.records.networks import known_network
 

@@ -125,8 +125,9 @@ class Drafting:
         return Unsigned(row, Attempt.Purpose.REPLACE, draft, planned.max_cost, since, planned.noop_extra)
 
     def _spendable(self, row: Transaction, last: Attempt) -> int:
-        """Return what another attempt of a row may cost more than its newest one."""
-        return self._context.account.balance - self._work.cost_of_others(row) - int(last.max_cost_text)
+        """Return what another attempt of a row may cost more than its newest one; no-ops may use the reserve."""
+        reserve = 0 if last.purpose in NOOPS else self._context.sender.reserve
+        return self._context.account.balance - reserve - self._work.cost_of_others(row) - int(last.max_cost_text)
 
     def _account(self, in_flight_cost: int, room: int = 0) -> planning.Account:
         work = self._work
@@ -196,7 +197,7 @@ class Drafting:
             if spendable < each.max_cost and each.draft.nonce >= (lane.next_nonce or 0):
                 left = (lane.seal_below or 0) - each.draft.nonce
                 missing = left * each.max_cost - spendable
-                words = f"{coins(missing, self._work.network)} are missing"
+                words = f"{coins(missing, self._work.network)} missing"
                 self.missing = MissingFunds(f"{words} to close {left} nonces after lost commits.", missing)
                 return noops[:number]
             spendable -= each.max_cost

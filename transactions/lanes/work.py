@@ -56,7 +56,7 @@ class LaneSnapshot:
 
     @property
     def sender(self) -> Sender:
-        return Sender(self.network, self.relayer.policies, self.lane.address, self.nodes)
+        return Sender(self.network, self.relayer.policies, self.lane.address, self.nodes, self.relayer.reserve)
 
     @property
     def assigns_nonces(self) -> bool:

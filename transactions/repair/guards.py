@@ -19,7 +19,7 @@ NODE_COLUMNS = {"custom_rpc_urls", "network", "chain_id"}
 # A turn of a lane that has read other values of these commits nothing.
 PLANNED_COLUMNS = {
     *GUARDED_COLUMNS, *NODE_COLUMNS, "policies", "paused", "system_disabled", "spending", "private_rpc_urls",
-    "private_fallback_blocks",
+    "private_fallback_blocks", "reserve_text",
 }  # fmt: skip
 TOPPED_UP = (
     "Relayer {} is being topped up. Until that is final, its signer, network and address cannot be changed, and it "

@@ -1,7 +1,7 @@
 """When a relayer is topped up, and by how much: pure functions of rows and readings."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -21,8 +21,8 @@ FIRST_BACKOFF, MAX_BACKOFF = timedelta(minutes=1), timedelta(hours=6)
 OVER_LIMIT = "{} are missing, and the daily limit of {} leaves {} of what can be sent in 24 hours."
 REPLACED = "Its transaction was replaced: {} went to {}."
 UNFUNDED = (
-    "The funding relayer {} cannot pay: {} are missing. The top-up can cost {}, its balance is {}, of which {} are "
-    "reserved for its other transactions and {} for its policy min_balance."
+    "The funding relayer {} cannot pay: {} missing. The top-up can cost {}, and its balance is {}, of which {} is "
+    "kept for its other transactions and {} as its reserve."
 )
 
 
@@ -102,12 +102,9 @@ def limit_fault(amounts: TopUpAmounts, amount: int, sent: Sequence[int], network
     return OVER_LIMIT.format(*(coins(each, network) for each in (amount, amounts.daily_limit, left)))
 
 
-def funds_fault(
-    name: str, cost: int, balance: int, reserved: int, policies: Mapping[str, int], network: Network | None
-) -> str:
-    """Return why a funding relayer cannot pay; "" if it can."""
-    minimum = policies.get("min_balance", 0)
-    lacking = cost + reserved + minimum - balance
-    if lacking <= 0:
+def funds_fault(name: str, cost: int, balance: int, needed: int, reserve: int, network: Network | None) -> str:
+    """Return why a funding relayer cannot pay beyond what its transactions need; "" if it can."""
+    missing_funds = cost + needed + reserve - balance
+    if missing_funds <= 0:
         return ""
-    return UNFUNDED.format(name, *(coins(each, network) for each in (lacking, cost, balance, reserved, minimum)))
+    return UNFUNDED.format(name, *(coins(each, network) for each in (missing_funds, cost, balance, needed, reserve)))

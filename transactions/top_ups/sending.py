@@ -155,7 +155,7 @@ def _obstacle(shortage: Shortage, quote: Quote, now: datetime) -> str:
         decisions.limit_fault(shortage.amounts, shortage.amount, [*map(int, sent)], network)
         or quote.fault
         or decisions.funds_fault(
-            funding.identifier, quote.cost, quote.balance, reserved(funding, quote.count), funding.policies, network
+            funding.identifier, quote.cost, quote.balance, reserved(funding, quote.count), funding.reserve, network
         )
     )
 

@@ -127,7 +127,7 @@ def test_each_cause_has_a_row_with_its_number_reason_start_and_links(staff: Clie
             "minute, but has not read this one yet. Since 2025-12-31 12:00 UTC, for 1 day"
         ),
         (
-            "sepolia: balance below the minimum 1 relayer Dry (dry-0) : Its balance is 0.000000000000000005 ETH, "
+            "sepolia: balance below the minimum 1 relayer Dry (dry-0) : Its balance is 5 wei , "
             f"below the minimum of 0.5 ETH. {HOUR_AGO}"
         ),
         (

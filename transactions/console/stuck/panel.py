@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from chain.errors import ChainFault
-from chain.units import coins
+from chain.units import coins, gwei
 from relayer_service.background.shares import Busy, waiting_for_others
 from relayer_service.console.dates import ago, ago_titled
 from relayer_service.console.lists import changelists
@@ -35,7 +35,6 @@ from transactions.console.stuck.cells import (
 )
 from transactions.console.stuck.remedies import NOTHING, OF_LANE, Advice, Remedy, recommend
 from transactions.lanes.prices.market import MarketPrice, Sender, read_market
-from transactions.lanes.prices.pricing import gwei
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, OPEN, Lane, Status, Transaction
 from transactions.records.list_payloads import LARGE_COLUMNS
 from transactions.records.networks import known_network, network_of

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from django.db import models
 
 from chain.broadcast.sending import Outcome
+from chain.units import gwei
 from transactions.console.stuck.cells import Cell, State
 from transactions.lanes.prices.bumping import FUTILE_REBROADCASTS
-from transactions.lanes.prices.pricing import gwei
 from transactions.models import NOOP_PURPOSES, Attempt, Hold, Lane, Transaction, Waiting
 
 # How long a transaction of another program matters.

@@ -12,10 +12,11 @@ from chain.broadcast.sending import Outcome
 from chain.errors import ChainFault
 from chain.networks import Network
 from chain.transactions import Prices
+from chain.units import gwei
 from transactions.lanes.prices import pricing
 from transactions.lanes.prices.context import TurnContext
 from transactions.lanes.prices.market import BUMP_BLOCKS, MarketPrice
-from transactions.lanes.prices.pricing import Ceiling, gwei, maximum
+from transactions.lanes.prices.pricing import Ceiling, maximum
 from transactions.limits.budgets import GasBudget
 from transactions.models import NOOPS, Attempt, Transaction
 from transactions.records.payloads import uses_gas_price
@@ -58,8 +59,8 @@ def is_review_due(row: Transaction, network: Network, now: datetime) -> bool:
 def review_price(context: TurnContext, row: Transaction, attempts: Sequence[Attempt], spendable: int) -> Bump | None:
     """Return a new price for one of the lowest rows in flight, the ceiling in its way, or None if none is needed.
 
-    `attempts` are all of the row, the newest last; `spendable` is the balance beyond the cost of nonces in flight. A
-    spending limit of gas does not stop no-ops.
+    `attempts` are all of the row, the newest last; `spendable` is the balance beyond the reserve and the cost of
+    nonces in flight. Neither the reserve nor a spending limit of gas stops no-ops.
     """
     old = pricing.highest(attempts)
     if old is None:
@@ -89,8 +90,8 @@ def requested_price(
 ) -> Bump | None:
     """Return the price of an attempt that was requested: explicit prices exactly, or else the market of its speed.
 
-    The latter replaces all attempts of the row. None while the market is unknown; `spendable` is the balance beyond
-    the cost of nonces in flight if the payload is that of the newest attempt, None if the cost is checked elsewhere.
+    The latter replaces all attempts of the row. None while the market is unknown; `spendable` is as above if
+    the payload is that of the newest attempt, None if the cost is checked elsewhere.
     """
     old = pricing.highest(attempts)
     if old is None:
@@ -180,14 +181,15 @@ def _is_outbid(old: Prices, market: MarketPrice) -> bool:
 def _ceilings(context: TurnContext, row: Transaction, last: Attempt, old: Prices, spendable: int) -> list[Ceiling]:
     """Return the ceilings of an attempt with the same payload: the balance, and what is left of a spending limit."""
     budget = context.gas_budget(row) if last.purpose not in NOOPS else None
-    balance = _balance_ceiling(last, old, spendable)
+    balance = _balance_ceiling(context, last, old, spendable)
     return [balance] if budget is None else [balance, _gas_ceiling(context, last, old, budget)]
 
 
-def _balance_ceiling(last: Attempt, old: Prices, spendable: int) -> Ceiling:
+def _balance_ceiling(context: TurnContext, last: Attempt, old: Prices, spendable: int) -> Ceiling:
     # The cost of the last attempt is reserved already.
     price = maximum(old) + spendable // last.gas_limit if last.gas_limit else 0
-    return Ceiling("balance", price, f"the balance, which covers {gwei(max(price, 0))}")
+    words = "the balance without the relayer's reserve" if context.sender.reserve else "the balance"
+    return Ceiling("balance", price, f"{words}, which covers {gwei(max(price, 0))}")
 
 
 def _gas_ceiling(context: TurnContext, last: Attempt, old: Prices, budget: GasBudget) -> Ceiling:

@@ -49,16 +49,18 @@ _tips: TTLCache[Hashable, int] = TTLCache()
 
 @dataclass(frozen=True)
 class Sender:
-    """An account that sends: its network, and the policies and nodes of its relayer."""
+    """An account that sends: its network, and the policies, nodes and reserve of its relayer."""
 
     network: Network
     policies: Mapping[str, Any]
     address: str
     nodes: Sequence[Node] = ()
+    # What no transaction may spend, in wei; only no-ops can.
+    reserve: int = 0
 
     @classmethod
     def of(cls, relayer: Relayer, address: str) -> Sender:
-        return cls(network_of(relayer), relayer.policies, address, relayer.node_urls())
+        return cls(network_of(relayer), relayer.policies, address, relayer.node_urls(), relayer.reserve)
 
     @property
     def has_base_fee(self) -> bool:

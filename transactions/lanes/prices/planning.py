@@ -25,6 +25,10 @@ from transactions.records import payloads
 from transactions.records.states import Cause
 
 MAX_WAIT_SECONDS = 60
+SHORTAGE = (
+    "{} missing. It can cost {}, and the balance is {}, of which {} is kept for transactions in flight and {} as the "
+    "relayer's reserve."
+)
 
 
 @dataclass(frozen=True)
@@ -235,15 +239,11 @@ class _Planner:
         return math.ceil(charges.l1_fee.maximum + charges.operator_fee.maximum)
 
     def _check_funds(self, cost: int) -> None:
-        balance, minimum = self.account.balance, self.policies.get("min_balance", 0)
-        missing = cost + self.reserved + minimum - balance
+        balance, reserve = self.account.balance, self.context.sender.reserve
+        missing = cost + self.reserved + reserve - balance
         if missing > 0:
-            raise _Unfunded(
-                f"{coins(missing, self.network)} are missing. It can cost {coins(cost, self.network)}, the balance is "
-                f"{coins(balance, self.network)}, of which {coins(self.reserved, self.network)} are reserved for "
-                f"transactions in flight and {coins(minimum, self.network)} for the policy min_balance.",
-                missing,
-            )
+            shown = (coins(each, self.network) for each in (missing, cost, balance, self.reserved, reserve))
+            raise _Unfunded(SHORTAGE.format(*shown), missing)
 
     def _reverted(self, row: Transaction, fault: ExecutionReverted) -> Decision:
         """Return the decision for a row that would revert: final only if nothing can change that."""

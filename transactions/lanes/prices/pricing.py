@@ -11,12 +11,11 @@ from django.conf import settings
 
 from chain.networks import BaseFeeRule, Network
 from chain.transactions import Prices
-from relayer_service.amounts import decimal_text
+from chain.units import gwei
 from transactions.lanes.prices.market import BLOCK_RISE, MarketPrice
 from transactions.models import Attempt, Transaction
 from transactions.records.payloads import attempt_prices, requested_prices, uses_gas_price
 
-GWEI_DECIMALS = 9
 # Geth replaces at a tenth more, other clients at more than that; an eighth suffices everywhere.
 BUMP = BLOCK_RISE
 
@@ -32,10 +31,6 @@ class Ceiling:
     name: str
     price: int
     words: str
-
-
-def gwei(price: int) -> str:
-    return f"{decimal_text(price, GWEI_DECIMALS)} gwei"
 
 
 def maximum(prices: Prices) -> int:
