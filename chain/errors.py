@@ -8,9 +8,11 @@ class ChainFault(Exception):
 class NodesUnreachable(ChainFault):
     """No node answered; `reasons` has the fault of each, without its URL."""
 
-    def __init__(self, reasons: str) -> None:
+    def __init__(self, reasons: str, head_time: int | None = None) -> None:
         super().__init__(f"No node answered: {reasons}.")
         self.reasons = reasons
+        # If all have answered, with head blocks that are too old: the time of the newest.
+        self.head_time = head_time
 
 
 class ExecutionReverted(ChainFault):

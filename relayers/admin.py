@@ -122,6 +122,11 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
             *([("Status", {"fields": ["created_at"]})] if obj else []),
         ]
 
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        formatting.note_missing_funds(changelist.result_list)
+        return changelist
+
     def get_readonly_fields(self, request: HttpRequest, obj: Relayer | None = None) -> list[str]:
         shown = ["shown_address", "shown_rpc_urls", "shown_private_rpc_urls", "shown_policies", "shown_signing"]
         return [*(["identifier"] if obj else []), *shown, "shown_rules", "created_at"]

@@ -5,6 +5,7 @@ An app declares its guard in its `AppConfig`: `relayer_guard = "transactions.rep
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any
 
 from django.apps import apps
@@ -52,6 +53,14 @@ class Guard(ABC):
     def status(self, relayer: int) -> dict[str, Any]:
         """Return the fields of a relayer's status that depend on this work."""
 
+    @abstractmethod
+    def missing_funds(self, relayers: Collection[int]) -> dict[int, int | None]:
+        """Return what is missing, in wei if that is known, of each of these relayers that waits for funds."""
+
+    @abstractmethod
+    def halted_chains(self) -> dict[int, datetime]:
+        """Return the chains that have had no new block for too long, and when they had the last one."""
+
 
 def guards() -> list[Guard]:
     paths = [getattr(app, "relayer_guard", "") for app in apps.get_app_configs()]
@@ -68,6 +77,14 @@ def refusals(relayers: Collection[int]) -> dict[int, str]:
 
 def status(relayer: int) -> dict[str, Any]:
     return {name: value for guard in guards() for name, value in guard.status(relayer).items()}
+
+
+def missing_funds(relayers: Collection[int]) -> dict[int, int | None]:
+    return {relayer: amount for guard in guards() for relayer, amount in guard.missing_funds(relayers).items()}
+
+
+def halted_chains() -> dict[int, datetime]:
+    return {chain: since for guard in guards() for chain, since in guard.halted_chains().items()}
 
 
 def check_change(relayer: int, columns: Collection[str]) -> None:

@@ -46,9 +46,17 @@ class Fault(Exception):
     """Why a node returned no usable answer; the message contains no URL. Another node may succeed."""
 
     def __init__(
-        self, message: str, *, pause_seconds: float = 0, wrong_chain: bool = False, is_client_error: bool = False
+        self,
+        message: str,
+        *,
+        pause_seconds: float = 0,
+        wrong_chain: bool = False,
+        is_client_error: bool = False,
+        head_time: int | None = None,
     ) -> None:
         super().__init__(message)
+        # If its head block is too old: the time of that block.
+        self.head_time = head_time
         self.pause_seconds = pause_seconds
         self.wrong_chain = wrong_chain
         # Caused by the request: it does not count as a failure of the node.

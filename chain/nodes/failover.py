@@ -45,11 +45,12 @@ def answers(
     """
     deadline = time.monotonic() + attempts.DEADLINE_SECONDS
     urls = in_order(nodes, chain_id=chain_id)
-    reasons, answered = set(), False
+    reasons, answered, head_times = set(), False, list[int | None]()
     for position, url in enumerate(urls):
         left = deadline - time.monotonic()
         if left <= 0:
             reasons.add("the deadline has passed")
+            head_times.append(None)
             break
         share = max(MIN_SHARE_SECONDS, left / (len(urls) - position))
         try:
@@ -58,11 +59,19 @@ def answers(
         except Fault as fault:
             note(url, fault, chain_id)
             reasons.add(str(fault))
+            head_times.append(fault.head_time)
         else:
             answered = True
             yield found
     if not answered:
-        raise NodesUnreachable("; ".join(sorted(reasons)) or "no RPC URL is configured")
+        text = "; ".join(sorted(reasons)) or "no RPC URL is configured"
+        raise NodesUnreachable(text, newest_head(head_times))
+
+
+def newest_head(times: Sequence[int | None]) -> int | None:
+    """Return the time of the newest head block if all nodes have one that is too old, or else None."""
+    known = [each for each in times if each is not None]
+    return max(known) if known and len(known) == len(times) else None
 
 
 def in_order(

@@ -39,7 +39,7 @@ def read(answer: Any, network: Network, now: float) -> Head:
     if number is None or timestamp is None or used is None or limit is None:
         raise Fault(NO_HEAD)
     if reason := age_fault(timestamp, now, network.max_head_age_seconds):
-        raise Fault(reason)
+        raise Fault(reason, head_time=timestamp if timestamp <= now else None)
     return Head(number, timestamp, used, limit, quantity(answer.get("baseFeePerGas")))
 
 

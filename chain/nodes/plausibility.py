@@ -20,6 +20,8 @@ MAX_BLOCKS_BEHIND = 3
 MAX_PACE = 2
 # After this time without a new head lower ones are believed, and after as long of rising heads higher ones.
 PATIENCE_BLOCKS, PATIENCE_SECONDS = 10, 60
+# More, and a chain is halted: nodes without lanes are checked once a minute.
+HALT_SECONDS = 60
 # How far the clock of a chain may be ahead of the database's.
 MAX_CLOCK_SKEW_SECONDS = 900
 # The end of the year 9999, the last that `datetime` supports.
@@ -41,6 +43,11 @@ def age_fault(timestamp: int, now: float, max_age: int | None) -> str:
 
 def patience(network: Network) -> timedelta:
     return timedelta(seconds=max(PATIENCE_SECONDS, PATIENCE_BLOCKS * network.block_seconds))
+
+
+def halt_limit(network: Network) -> timedelta:
+    """Return how long no new block may come until the chain counts as halted."""
+    return patience(network) + timedelta(seconds=HALT_SECONDS)
 
 
 def highest_head(network: Network, number: int, at: datetime, now: datetime) -> int:

@@ -203,7 +203,7 @@ def amount_or_none(relayer: Relayer, value: int | None) -> str:
     return "none" if value is None else coins(value, networks().get(relayer.network))
 
 
-COLUMNS = {
+COLUMNS: dict[str, tuple[str, Callable[[dict[str, Any]], Callable[[Relayer], str]]]] = {
     NODES: ("Nodes", nodes_column),
     WEBHOOK: ("Webhook", webhook_column),
     MINIMUM: ("Minimum balance", partial(amount_column, MINIMUM, lambda relayer: relayer.policies.get(MINIMUM))),

@@ -1,6 +1,6 @@
 """States, balances and addresses of relayers, as the admin shows them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from django.contrib import messages
@@ -13,6 +13,7 @@ from chain.networks import Network, networks
 from chain.units import coins, rounded_coins
 from relayer_service.console.dates import ago
 from relayer_service.console.overview.dashboard import label
+from relayers import guards
 from relayers.health.probes import missing_address_reason
 from relayers.models import ACTIVE, Relayer
 
@@ -50,8 +51,25 @@ def report(model_admin: Any, request: HttpRequest, done: str, count: int, skippe
     model_admin.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
 
 
-def badges(relayer: Relayer) -> str:
-    return format_html_join(" ", "{}", ([label(state, VARIANTS[state])] for state in relayer.states))
+def note_missing_funds(relayers: Collection[Relayer]) -> None:
+    """Have `badges` show which of these relayers wait for funds."""
+    missing = guards.missing_funds([relayer.pk for relayer in relayers])
+    for relayer in relayers:
+        relayer.waits_for_funds = relayer.pk in missing  # type: ignore[attr-defined]
+        relayer.missing_funds = missing.get(relayer.pk)  # type: ignore[attr-defined]
+
+
+def badges(relayer: Any) -> str:
+    waits = getattr(relayer, "waits_for_funds", False)
+    shown = [label(state, VARIANTS[state]) for state in relayer.states if not waits or state != ACTIVE]
+    if waits:
+        shown.append(label(waiting_for_funds(relayer.missing_funds, networks().get(relayer.network)), "warning"))
+    return format_html_join(" ", "{}", ([each] for each in shown))
+
+
+def waiting_for_funds(missing: int | None, network: Network | None) -> str:
+    text = "waiting for funds"
+    return text if missing is None else format_html("{}: {} missing", text, amount(missing, network))
 
 
 def address(row: Any) -> str:

@@ -159,7 +159,7 @@ class RelayerForm(ResourceForm):
             stored_rules(self.instance),
             parse=partial(amount, network=network),
             show=partial(coins, network=network),
-            unit=f"for example 0.5 {network.symbol if network else 'ETH'}; without a unit, in wei",
+            unit=f"in wei, or with their unit, for example 0.5 {network.symbol if network else 'ETH'}",
         )
 
     def _rpc_url_rows(self, column: str) -> RpcUrlRowSet:

@@ -1,6 +1,6 @@
 """The page of networks and nodes, with its buttons: check a node now, take it out for an hour, put it back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from chain.networks import networks
 from chain.nodes import failover as chain_nodes
+from chain.nodes.plausibility import halt_limit
 from relayer_service.audit.recording import created, deleted, record
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.console import confirmation
@@ -24,6 +25,7 @@ from relayer_service.console.confirmation import PendingAction, ReasonForm, Tabl
 from relayer_service.console.dates import ago
 from relayer_service.console.overview.dashboard import label
 from relayer_service.storage.selections import Selection
+from relayers import guards
 from relayers.models.nodes import NodeOutage
 from relayers.nodes import call_statistics, inventory
 from relayers.nodes.inventory import Node, State, Statistics
@@ -53,11 +55,12 @@ class NodesAdmin(ResourceAdmin):
             raise PermissionDenied
         fleet = inventory.read_inventory()
         state = inventory.read_state(node.key for node in fleet.nodes)
+        halted = guards.halted_chains()
         context = {
             **self.admin_site.each_context(request),
             "title": "Networks and nodes",
             "networks": [
-                (network, [shown(request, node, state) for node in found])
+                (network, [shown(request, node, state, halted) for node in found])
                 for network, found in groupby(fleet.nodes, key=lambda node: node.network)
             ],
             "fleet": fleet,
@@ -149,7 +152,7 @@ def put_back(node: Node, reason: str) -> bool:
     return row is not None
 
 
-def shown(request: HttpRequest, node: Node, state: State) -> dict[str, Any]:
+def shown(request: HttpRequest, node: Node, state: State, halted: Collection[int]) -> dict[str, Any]:
     """Return the cells and buttons of a node."""
     found, outage = state.statistics.get(node.key, Statistics()), state.outages.get(node.key)
     total = found.total
@@ -158,7 +161,7 @@ def shown(request: HttpRequest, node: Node, state: State) -> dict[str, Any]:
     return {
         "url": node.url,
         "kind": " ".join(["private"] * node.is_private + ["custom"] * (node.example is not None)),
-        "labels": [*labels(node, found), *held_back(node, state)],
+        "labels": [*labels(node, found, halted), *held_back(node, state)],
         "detail": detail(found, outage),
         "p50": total.latency(0.5),
         "p95": total.latency(),
@@ -173,13 +176,17 @@ def shown(request: HttpRequest, node: Node, state: State) -> dict[str, Any]:
     }
 
 
-def labels(node: Node, found: Statistics) -> list[str]:
+def labels(node: Node, found: Statistics, halted: Collection[int]) -> list[str]:
+    """Return the state of a node. Where blocks are mined on demand, only a chain that is known to be halted is."""
     known = networks().get(node.network)
     max_age = known.max_head_age_seconds if known else None
+    is_watched = known is not None and (max_age is not None or known.chain_id in halted)
     if not found.total.calls:
         return [label("no calls yet", "default")]
     if found.is_failing:
         return [label("failing", "danger")]
+    if known is not None and is_watched and (without_block := head_age_when_read(found)) > halt_limit(known):
+        return [label(f"no new block for {without_block // timedelta(minutes=1)} min", "danger")]
     if max_age is not None and found.answered.head_at and age(found) > max_age:
         return [label("behind", "danger")]
     return [label("ok", "success")]
@@ -198,6 +205,11 @@ def detail(found: Statistics, outage: NodeOutage | None) -> str:
         answered = f"last answer {ago(answered_at)}" if answered_at else "no answer in the last hour"
         texts = [f"Last error: {found.failed.last_fault}", answered, *texts]
     return "; ".join(texts)
+
+
+def head_age_when_read(found: Statistics) -> timedelta:
+    head_at, last_at = found.answered.head_at, found.answered.last_at
+    return last_at - head_at if head_at and last_at else timedelta()
 
 
 def age(found: Statistics) -> int:

@@ -88,6 +88,7 @@ def status(relayer: Any) -> dict[str, Any]:
     except DecryptionError:
         rows, fault = [], "The RPC URLs cannot be decrypted with the configured encryption keys."
     health = relayer.health
+    formatting.note_missing_funds([relayer])
     facts = {
         "State": formatting.badges(relayer),
         "Nonce": "unknown" if health.nonce is None else str(health.nonce),

@@ -131,7 +131,7 @@ def test_the_page_shows_what_the_last_hour_left_of_each_node(admin_client: Clien
         [f"{mask(node.url)} (custom)", "ok", "58 ms", "96 ms", "10.0% of 100", "2"],
         ["https://b.example.com/*** (custom)", "no calls yet", "-", "-", "-", "-", "1"],
         # Its head is too old.
-        [public, "behind"],
+        [public, "no new block for 6 min"],
     ]
     assert "SECRET" not in admin_client.get(PAGE).content.decode()
 

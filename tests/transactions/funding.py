@@ -30,7 +30,7 @@ class Funded:
             "top_up_target_text": str(TARGET),
             "top_up_daily_limit_text": str(DAILY_LIMIT),
         }
-        self.top_up = {"funding_relayer": self.rich.relayer, **amounts}
+        self.top_up: dict[str, Any] = {"funding_relayer": self.rich.relayer, **amounts}
         self.poor = accounts.sender(chain, chain.ledger, "poor", **self.top_up, **changes)
         chain.set_balance(self.rich.address, FUNDS)
         self.has(0)

@@ -13,7 +13,7 @@ from chain.units import coins, gwei
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.overview.dashboard import label
 from relayer_service.console.references import link
-from relayers.console.formatting import amount
+from relayers.console.formatting import amount, waiting_for_funds
 from transactions.models import Attempt, Hold, Lane, Status, Transaction, Waiting
 from transactions.records.networks import known_network
 
@@ -48,7 +48,6 @@ HELD_TEXTS: dict[str, str] = {
     Hold.CHAIN: "held: chain replaced",
 }
 WAITING_TEXTS: dict[str, str] = {
-    Waiting.FUNDS: "waiting for funds",
     Waiting.SIGNER: "signer fails",
     Waiting.NODES: "nodes fail",
 }
@@ -137,7 +136,10 @@ def hold_entries(lane: Lane) -> Iterator[HoldEntry]:
 
 def lane_badges(lane: Lane) -> str:
     shown = [label(HELD_TEXTS.get(entry.reason, entry.reason), "danger") for entry in hold_entries(lane)]
-    if lane.waiting:
+    if lane.waiting == Waiting.FUNDS:
+        missing = int(lane.missing_text) if lane.missing_text else None
+        shown.append(label(waiting_for_funds(missing, known_network(lane)), "warning"))
+    elif lane.waiting:
         shown.append(label(WAITING_TEXTS.get(lane.waiting, lane.waiting), "warning"))
     return format_html_join(" ", "{}", ([each] for each in shown or [label("running", "success")]))
 

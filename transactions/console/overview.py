@@ -11,6 +11,7 @@ from django.db.models import Min, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 
 from chain.networks import networks
 from relayer_service.api.idempotency import body_digest
@@ -39,9 +40,10 @@ from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.console.filters import HELD, WAITING
 from transactions.console.panels import transactions_url
-from transactions.console.stuck.cells import EXPECTED_BLOCKS, MINIMUM_WAIT
+from transactions.console.stuck.cells import EXPECTED_BLOCKS, MINIMUM_WAIT, no_new_block
 from transactions.models import (
     IN_FLIGHT,
+    IS_HALTED,
     IS_IN_FLIGHT,
     IS_IN_STATUS,
     IS_OPEN,
@@ -63,14 +65,15 @@ CONDITIONS: dict[str, Q] = {
     HELD: Q(held_since__isnull=False) & ~Q(waiting=Waiting.FUNDS),
     **{
         each: with_literals(~Q(waiting=""))
-        & Q(waiting=each, waiting_since__lt=DatabaseNow() - MINUTE)
+        # Funds must be reported within a minute.
+        & Q(waiting=each, waiting_since__lt=DatabaseNow() - (MINUTE / 2 if each == Waiting.FUNDS else MINUTE))
         & (Q(held_since=None) | Q(waiting=Waiting.FUNDS))
         for each in Waiting
     },
 }
 SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
 LANES = "lanes."
-LATE, UNSENT, TOP_UPS = "transactions.late", "unsent", "topups"
+LATE, UNSENT, TOP_UPS, HALTED = "transactions.late", "unsent", "topups", "lanes.halted"
 # What follows the network.
 TITLES: dict[str, str] = {
     f"{LANES}{HELD}": "held lanes",
@@ -104,7 +107,7 @@ def queries() -> list[Any]:
     overdue = DatabaseNow() - MINUTE
     enabled = {"relayer__paused": False, "relayer__health__system_disabled": False}
     unsent = with_oldest_due().filter(oldest_due__lt=overdue, held_since=None, waiting="", **enabled)
-    late = late_rows().filter(lane__held_since=None, lane__waiting="")
+    late = late_rows().filter(lane__held_since=None, lane__waiting="", lane__watch__halted_since=None)
     late = late.exclude(status=Status.PENDING, due_at__lt=overdue, **enabled)
     top_ups = TopUp.objects.filter(due_at__isnull=False)
     return [
@@ -112,6 +115,7 @@ def queries() -> list[Any]:
             grouped(f"{LANES}{name}", Lane.objects.filter(condition), network, SINCE[name], Value(int(name == HELD)))
             for name, condition in CONDITIONS.items()
         ),
+        grouped(HALTED, Lane.objects.filter(IS_HALTED), network, "watch__halted_since", Value(1)),
         grouped(LATE, late, network, "created_at", newest=UNKNOWN),
         grouped(UNSENT, unsent, network, "oldest_due", newest=UNKNOWN),
         grouped(TOP_UPS, top_ups, network, "created_at"),
@@ -123,6 +127,9 @@ def cause(rows: GroupedRows) -> Cause:
     if rows.kind == UNSENT:
         url = transactions_url(None, status=Status.PENDING.value, **query)
         return rows.cause(f"{rows.group}: {TITLES[UNSENT]}", "relayer", url, "No worker takes them, or too many wait.")
+    if rows.kind == HALTED:
+        title = f"{rows.group}: {no_new_block(rows.since or timezone.now(), timezone.now()).lower()}"
+        return rows.cause(title, "lane", lanes_url("", **query), "Nothing is mined until the chain goes on.")
     if rows.kind == LATE:
         unit, url = "relayer", transactions_url(None, **query)
     elif rows.kind == TOP_UPS:
@@ -187,7 +194,7 @@ def lane_url(key: int) -> str:
 
 
 def lanes_url(state: str, **query: str) -> str:
-    chosen = {"state": state} if state in {HELD, WAITING} else {"state": WAITING, "waiting": state}
+    chosen = {"state": state} if state in {HELD, WAITING, ""} else {"state": WAITING, "waiting": state}
     return f"{reverse('admin:transactions_lane_changelist')}?{urlencode(chosen | query)}"
 
 

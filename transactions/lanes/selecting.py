@@ -6,7 +6,7 @@ from transactions.lanes.drafting import is_expiring
 from transactions.lanes.prices.bumping import is_review_due
 from transactions.lanes.prices.planning import Closing, Wait
 from transactions.lanes.work import LaneSnapshot, load_attempts, load_budget
-from transactions.models import Transaction
+from transactions.models import IS_PENDING, Transaction
 from transactions.records import routing
 from transactions.records.states import Cause
 from transactions.settlement.nonces import adoption, holds
@@ -61,6 +61,14 @@ def plannable(work: LaneSnapshot) -> tuple[list[Transaction], list[Wait]]:
         doubts = {**dict.fromkeys(private, WITHOUT_PRIVATE_NODES), **doubts}
     waits = [Wait(row, doubts[row.pk], STAFF_SECONDS) for row in rows if row.pk in doubts]
     return [row for row in rows if row.pk not in doubts][: max(work.room, MIN_PLANNED)], waits
+
+
+def wait_for_funds(work: LaneSnapshot, planned: list[Transaction]) -> bool:
+    """Return whether rows wait for funds besides those that the turn plans: they are not due in every turn."""
+    if not work.assigns_nonces:
+        return False
+    rows = Transaction.objects.filter(IS_PENDING, lane=work.lane, reason_code=Transaction.Reason.FUNDS)
+    return rows.exclude(pk__in=[row.pk for row in planned]).exists()
 
 
 def closings(work: LaneSnapshot) -> list[Closing]:

@@ -126,7 +126,11 @@ class Turn:
         unused, planned, waits = await self._threads.database(selecting.select, work, reviewed)
         result = Result(waits=waits)
         next_turn, is_full = self._next_turn(), False
-        if reviewed or unused or planned or work.lane.waiting or (work.relayer.health.system_disabled and work.due):
+        is_unfunded = work.lane.waiting == Waiting.FUNDS and await self._threads.database(
+            selecting.wait_for_funds, work, planned
+        )
+        has_ended = bool(work.lane.waiting) and not is_unfunded
+        if reviewed or unused or planned or has_ended or (work.relayer.health.system_disabled and work.due):
             is_limited = work.budget is not None and work.budget.is_limited
             needs_noop = bool(unused) or is_limited or any(row.is_ending for row in reviewed)
             context = await self._read([*reviewed, *planned], needs_noop=needs_noop)
@@ -142,7 +146,7 @@ class Turn:
                 await self._set_waiting(Waiting.SIGNER, failure)
             elif missing := drafting.missing or next((each.missing for each in result.waits if each.missing), None):
                 await self._set_waiting(Waiting.FUNDS, *missing)
-            else:
+            elif not is_unfunded:
                 await self._set_waiting("")
         attempts = await self._threads.database(commit, self.lane, result) if result else []
         await self._broadcast(attempts)

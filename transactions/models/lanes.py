@@ -1,5 +1,7 @@
 """Lanes, and what is known of the chains that they send to."""
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import Q
 
@@ -8,6 +10,8 @@ from relayer_service.database.prefixes import prefix_index
 from relayer_service.storage.leases import Leased
 from relayers.models import Relayer
 
+# Of a lane that a worker has: only then its chain is read.
+IS_HALTED = Q(watch__halted_since__isnull=False, lease__isnull=False, due_at__gt=DatabaseNow())
 NONCE_HELP = "The account's transaction count on the chain"
 
 
@@ -35,6 +39,9 @@ class ChainWatch(models.Model):
     nodes_digest = models.CharField(max_length=64, help_text="A hash of the sorted URLs, which may contain keys.")
     head_number = models.PositiveBigIntegerField(null=True)
     head_at = models.DateTimeField(null=True, help_text="When a new head block was last read.")
+    halted_since = models.DateTimeField(
+        null=True, help_text="The time of its last block, if that is too old although nodes answer."
+    )
     # A block at finality depth. Another one at its height is logged; another genesis block means another chain.
     anchor_number = models.PositiveBigIntegerField(null=True)
     anchor_hash = models.CharField(max_length=66, blank=True)
@@ -129,6 +136,11 @@ class Lane(Leased):
 
     def __str__(self) -> str:
         return f"{self.address} on chain {self.chain_id}"
+
+    @property
+    def halted_since(self) -> datetime | None:
+        """Since when its chain has had no new block, if that is too long. Read with its `watch`, while it has work."""
+        return self.watch.halted_since if self.watch else None
 
     @property
     def is_held(self) -> bool:

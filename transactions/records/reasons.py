@@ -69,12 +69,15 @@ def status_reason(row: Transaction, lane: Lane, position: Position | None = None
         return _requested(row)
     if row.status == Status.PENDING:
         # What stops the whole lane comes first: the row's own reason is from before.
-        stop = _hold(lane) or stop_reason(row.relayer) or row.status_reason or _outage(lane)
+        stop = _hold(lane) or stop_reason(row.relayer) or row.status_reason or halt_reason(lane) or _outage(lane)
         return stop or _queued(row, position, lane)
-    if row.status_reason or row.status in FINAL:
+    if row.status in FINAL:
         return row.status_reason
     if row.status == Status.MINED:
-        return _confirmations(row, lane)
+        return row.status_reason or _confirmations(row, lane)
+    if halt := halt_reason(lane) or row.status_reason:
+        # Its price is not why it is not mined.
+        return halt
     return _outage(lane, Waiting.NODES) or _in_flight(row, lane)
 
 
@@ -109,6 +112,14 @@ def stop_reason(relayer: Relayer | None) -> str:
         return "The relayer is paused."
     health = relayer.health if relayer else None
     return f"The relayer is disabled. {health.disabled_reason_details}" if health and health.system_disabled else ""
+
+
+def halt_reason(lane: Lane) -> str:
+    """Return since when the chain of a lane has had no new block, if that is too long; "" while no worker reads it."""
+    late = datetime.fromtimestamp(shared_time(), UTC) - PATIENCE
+    if lane.halted_since is None or lane.due_at < late:
+        return ""
+    return f"No new block since {timestamp(lane.halted_since)}: nothing is mined until the chain goes on."
 
 
 def _outage(lane: Lane, *which: Waiting) -> str:

@@ -1,6 +1,7 @@
 """The relayers of lanes: what is in flight depends on their accounts and signers."""
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -12,7 +13,7 @@ from relayer_service.database.prefixes import starts_with
 from relayer_service.storage.newest import newest_with
 from relayers.guards import GUARDED_COLUMNS, Guard
 from transactions.lanes.wake import wake_lane
-from transactions.models import IS_IN_STATUS, IS_OPEN, Lane, Status, TopUp, Transaction
+from transactions.models import IS_HALTED, IS_IN_STATUS, IS_OPEN, Lane, Status, TopUp, Transaction, Waiting
 from transactions.records.representation import optional_timestamp
 
 NODE_COLUMNS = {"custom_rpc_urls", "network", "chain_id"}
@@ -77,6 +78,14 @@ class LaneGuard(Guard):
             "last_confirmed_transaction_timestamp": optional_timestamp(confirmed and confirmed.finished_at),
         }
         return found if lane.next_nonce is None else {**found, "nonce": str(lane.next_nonce)}
+
+    def missing_funds(self, relayers: Collection[int]) -> dict[int, int | None]:
+        lanes = Lane.objects.filter(relayer__in=relayers, waiting=Waiting.FUNDS)
+        return {key: int(text) if text else None for key, text in lanes.values_list("relayer", "missing_text") if key}
+
+    def halted_chains(self) -> dict[int, datetime]:
+        lanes = Lane.objects.filter(IS_HALTED).order_by("-watch__halted_since")
+        return dict(lanes.values_list("chain_id", "watch__halted_since").distinct())
 
 
 def _refusal(relayer: str, count: int) -> str:

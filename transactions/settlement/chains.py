@@ -2,8 +2,8 @@
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
@@ -11,9 +11,9 @@ from django.conf import settings
 from chain.networks import Network, networks
 from chain.nodes import plausibility
 from chain.nodes.failover import Node
-from relayer_service.database.clock import database_now
+from relayer_service.database.clock import database_now, timestamp
 from relayer_service.database.ttl_cache import TTLCache
-from transactions.models import ChainWatch, Hold, Lane
+from transactions.models import ChainWatch, Hold, Lane, Status, Transaction
 from transactions.settlement.nonces import epochs, holds
 from transactions.settlement.reading import ChainView
 
@@ -123,6 +123,26 @@ def store(watch: ChainWatch, view: ChainView, highest: int | None, network: Netw
     columns |= _anchor(watch, view)
     if columns:
         ChainWatch.objects.filter(pk=watch.pk).update(**columns)
+
+
+def note_halt(watch: ChainWatch, network: Network, head_time: int | None, rows: Iterable[Transaction] = ()) -> None:
+    """Store since when a chain has had no new block, if that is too long, or that it has one.
+
+    Where blocks are mined on demand, a transaction must be waiting for one, and its price not be the reason.
+    """
+    limit, since = database_now() - plausibility.halt_limit(network), None
+    is_due = network.max_head_age_seconds is not None or any(
+        row.status == Status.SUBMITTED and row.submitted_at and row.submitted_at < limit and not row.status_reason
+        for row in rows
+    )
+    if head_time is not None and is_due:
+        at = datetime.fromtimestamp(min(head_time, plausibility.MAX_TIMESTAMP), UTC)
+        since = at if at < limit else None
+    # Nodes may have different head blocks: the first one stays.
+    if (since is None) != (watch.halted_since is None):
+        ChainWatch.objects.filter(pk=watch.pk).update(halted_since=since)
+        if since is not None:
+            logger.error("Chain %s has had no new block since %s.", watch.chain_id, timestamp(since))
 
 
 def _anchor(watch: ChainWatch, view: ChainView) -> dict[str, Any]:

@@ -74,6 +74,8 @@ class ChainView:
     second: Mapping[str, Receipt] | None = None
     # Whether the head is the node's, and not an earlier one instead of it.
     is_believed: bool = True
+    # When the head block was mined, in seconds since the epoch.
+    head_time: int | None = None
 
     def is_corroborated(self, receipt: Receipt) -> bool:
         """Return whether the second node has the transaction in the same block, with the same success."""
@@ -126,7 +128,8 @@ class NodeReader:
         first, *others = _parts(question.addresses, ACCOUNTS_IN_BATCH) or [[]]
         counting = _count_calls(first, final_tag)
         found = iter(self.call([*calls, *counting], lambda answers: self._check(answers, question)))
-        newest = _block(next(found))
+        newest_answer = next(found)
+        newest = _block(newest_answer)
         assert newest is not None, "checked"
         blocks: list[Block | None] = [newest]
         if self.network.finality_depth is None:
@@ -145,7 +148,8 @@ class NodeReader:
             answers = iter(self.call(_count_calls(addresses, final_tag)))
             counts |= _read_counts(addresses, answers, final_tag, counted_at)
         hashes = {block.number: block.hash for block in blocks if block}
-        return ChainView(self.url, newest, final, genesis.hash if genesis else "", hashes, counts)
+        head_time = member_quantity(newest_answer, "timestamp")
+        return ChainView(self.url, newest, final, genesis.hash if genesis else "", hashes, counts, head_time=head_time)
 
     def _final_tag(self, last_head: int | None) -> tuple[str, int | None]:
         """Return the block to count at, for a batch that is sent before the head is known."""

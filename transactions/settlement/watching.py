@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce, Greatest
 
 from chain.errors import ChainFault, NodesUnreachable
 from chain.networks import Network
+from chain.nodes import failover
 from chain.nodes.plausibility import MAX_BLOCKS_BEHIND, is_believed
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.database.access import release_connection
@@ -71,7 +72,11 @@ def look(lanes: Sequence[Lane]) -> PollResult:
     rows = load(lanes)
     question = _question(lanes, rows, watch, network)
     release_connection()
-    reader, view = _read(readers(nodes, network), question, lanes, rows, watch)
+    try:
+        reader, view = _read(readers(nodes, network), question, lanes, rows, watch)
+    except NodesUnreachable as fault:
+        chains.note_halt(watch, network, fault.head_time)
+        raise
     if chains.is_other_chain(watch, view):
         with transaction.atomic(), acting_as(ActorKind.WORKER, "chain watch"):
             changed = chains.replace(watch, view, network)
@@ -87,6 +92,8 @@ def look(lanes: Sequence[Lane]) -> PollResult:
             unexplained += _settle(lanes[start : start + LANES_IN_BATCH], epochs, rows, view, network, watch, found)
         step("settled")
     chains.store(watch, view, question.highest_head, network)
+    if view.is_believed:
+        chains.note_halt(watch, network, view.head_time, (each.row for found in rows.values() for each in found))
     for lane in unexplained:
         try:
             if nonce_owner.identify(reader, lane, view):
@@ -160,7 +167,7 @@ def _read(
     If no head is, the last one that was takes its place. A node with another chain is believed only if no other node
     has the known one.
     """
-    reasons, others, claims = set(), [], list[tuple[NodeReader, ChainView]]()
+    reasons, others, claims, head_times = set(), [], list[tuple[NodeReader, ChainView]](), list[int | None]()
     for reader in candidates:
         try:
             view = reader.view(question)
@@ -172,13 +179,14 @@ def _read(
                 claims.append((reader, view))
         except NodesUnreachable as error:
             reasons.add(error.reasons)
+            head_times.append(error.head_time)
     if claims:
         risen = [each for each in claims if chains.has_risen(watch, each[0].network, each[1])]
         reader, view = risen[0] if risen else (claims[0][0], claims[0][1].at_earlier_head(watch.head_number or 0))
         return reader, _complete(reader, view, question, lanes, rows)
     if others:
         return others[0]
-    raise NodesUnreachable("; ".join(sorted(reasons)))
+    raise NodesUnreachable("; ".join(sorted(reasons)), failover.newest_head(head_times))
 
 
 def _complete(reader: NodeReader, view: ChainView, question: Question, lanes: Sequence[Lane], rows: Rows) -> ChainView:

@@ -128,7 +128,7 @@ def test_each_cause_has_a_row_with_its_number_reason_start_and_links(staff: Clie
         ),
         (
             "sepolia: balance below the minimum 1 relayer Dry (dry-0) : Its balance is 5 wei , "
-            f"below the minimum of 0.5 ETH. {HOUR_AGO}"
+            f"below the minimum of 0.5 ETH . {HOUR_AGO}"
         ),
         (
             f"Relayers without an address: signer signer-1 1 relayer New (new-0) : {NEVER_ASKED} "

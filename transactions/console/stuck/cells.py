@@ -127,6 +127,8 @@ def headline(
     `counts` are its open rows by status, and `lane_reason` what stops the whole lane.
     """
     queued, flying = counts.get(Status.PENDING, 0), sum(counts.get(status, 0) for status in IN_FLIGHT)
+    if lane.halted_since and not lane.holds and (queued or flying) and lane.due_at >= now - PATIENCE:
+        return Headline(True, f"{no_new_block(lane.halted_since, now)}. {_behind(flying, queued, 'Waiting')}")
     if lane.holds or lane.waiting in {Waiting.NODES, Waiting.SIGNER}:
         return Headline(True, f"{lane_reason} {_waiting(queued)}")
     head = next((cell for cell in cells if cell.is_next), None)
@@ -152,11 +154,15 @@ def headline(
     return Headline(False, "It is not stuck: nothing is in flight or queued.")
 
 
-def _behind(flying: int, queued: int) -> str:
-    """Return what waits for the next nonce of the chain; "" if nothing does."""
+def no_new_block(since: datetime, now: datetime) -> str:
+    return f"No new block for {_minutes(now - since).replace('minutes', 'min')}"
+
+
+def _behind(flying: int, queued: int, what: str = "Behind it") -> str:
+    """Return what waits, for the next nonce of the chain for example; "" if nothing does."""
     parts = [f"{flying:,} in flight"] if flying > 0 else []
     parts += [f"{counted(queued)} queued"] if queued else []
-    return f"Behind it: {' and '.join(parts)}." if parts else ""
+    return f"{what}: {' and '.join(parts)}." if parts else ""
 
 
 def _waiting(queued: int) -> str:

@@ -128,6 +128,8 @@ def _for_in_flight(cell: Cell, row: Transaction, lane: Lane, patience: timedelta
         yield Advice(Remedy.RELEASE, "Nothing is broadcast until the lane is released.")
     elif lane.chain_nonce is not None and (cell.nonce or 0) < lane.chain_nonce:
         yield Advice(None, "Its nonce is used: the service finds out by which transaction.")
+    elif lane.halted_since:
+        yield Advice(None, "Nothing is mined until the chain has a new block.")
     elif lane.waiting == Waiting.NODES:
         yield Advice(None, "Check the nodes of the relayer.")
     elif attempt is not None and attempt.outcome == Outcome.INSUFFICIENT_FUNDS:

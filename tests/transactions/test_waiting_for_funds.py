@@ -1,0 +1,80 @@
+"""A relayer that waits for funds looks like it, from its first turn until its requests have ended."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils.html import strip_tags
+from pytest_django import Settings
+
+from relayer_service.database.clock import database_now
+from tests.relayer_service.admin.overview_pages import attention
+from tests.relayers import factories as relayers
+from tests.transactions import factories
+from tests.transactions.hardhat import RECEIVER, LocalChain
+from tests.transactions.single_turns import take_turn
+from transactions.lanes import leasing
+from transactions.models import Lane, Transaction
+from transactions.requests import actions
+
+pytestmark = pytest.mark.django_db
+
+BADGE = "waiting for funds: 0.3 ETH missing"
+
+
+def test_a_lane_waits_for_funds_as_long_as_its_rows_do(local_chain: LocalChain) -> None:
+    relayer = relayers.relayer(network="hardhat", rpc_urls=[{"url": local_chain.url, "weight": 100}])
+    lane = leasing.claim(factories.lane(relayer).pk)
+    assert lane is not None
+    local_chain.rpc("hardhat_setBalance", relayer.address, hex(10**18))
+    row = factories.transaction(lane, to=RECEIVER, value_text=str(2 * 10**18))
+    take_turn(lane)
+    first = Lane.objects.get()
+    assert (first.waiting, int(first.missing_text) // 10**18) == ("funds", 1)
+    # It is not due in this turn.
+    Transaction.objects.update(due_at=database_now() + timedelta(minutes=1))
+    take_turn(lane)
+    assert Lane.objects.values("waiting", "waiting_since", "missing_text").get() == {
+        "waiting": "funds", "waiting_since": first.waiting_since, "missing_text": first.missing_text,
+    }  # fmt: skip
+    # Another one that can be paid is sent meanwhile.
+    small = factories.transaction(lane, to=RECEIVER, value_text="1")
+    take_turn(lane)
+    small.refresh_from_db()
+    assert (small.status, Lane.objects.get().waiting) == ("submitted", "funds")
+
+    actions.cancel(row.pk, by="ops")
+    take_turn(lane)
+    assert Lane.objects.get().waiting == ""
+
+
+def test_it_is_shown_on_every_page_within_a_minute(admin_client: Client, settings: Settings) -> None:
+    settings.EXTENSIONS = ["transactions"]
+    checked: dict[str, Any] = {"balance_text": "5", "nonce": 7, "checked_at": database_now()}
+    relayer = relayers.relayer(name="Treasury", **checked)
+    waiting: dict[str, Any] = {"waiting": "funds", "waiting_details": "0.3 ETH missing. It can cost 1 ETH."}
+    since = database_now() - timedelta(seconds=40)
+    lane = factories.lane(relayer, waiting_since=since, missing_text=str(3 * 10**17), **waiting)
+    factories.transaction(lane, created_at=since, reason_code="funds", status_reason="Waiting for funds.")
+
+    def text(path: str) -> str:
+        return " ".join(strip_tags(admin_client.get(path).content.decode()).split())
+
+    pages = [
+        "/admin/relayers/relayer/",
+        f"/admin/relayers/relayer/{relayer.pk}/change/",
+        f"/admin/relayers/relayer/{relayer.pk}/status/",
+        "/admin/transactions/lane/",
+        f"/admin/transactions/lane/{lane.pk}/change/",
+    ]
+    assert [path for path in pages if BADGE not in text(path)] == []
+    assert admin_client.get(pages[-1]).context["stuck"]["headline"].startswith("Waiting for funds: 0.3 ETH missing.")
+    assert 'title="0.3 ETH"' in admin_client.get(pages[0]).content.decode()
+    (line,) = (each for each in attention(admin_client) if "lanes that wait for funds" in each)
+    assert "Waiting for funds: 0.3 ETH missing." in line
+    # A relayer that waits for nothing is shown as before.
+    Lane.objects.update(waiting="", missing_text="")
+    assert "waiting for funds" not in text(pages[0])
