@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django.db import IntegrityError, connection, transaction
 from django.db.models import ProtectedError, QuerySet
 from django.http import HttpResponse
+from django.utils.functional import cached_property
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -48,7 +49,7 @@ class ResourceViewSet(GenericViewSet[Any]):
     # May have a placeholder for the id.
     not_found_message: str
 
-    @property
+    @cached_property
     def operation(self) -> Any:
         """The `Operation` of the request; None if its method is not allowed."""
         return operation_of(self, self.action)
@@ -65,7 +66,7 @@ class ResourceViewSet(GenericViewSet[Any]):
 
     def get_throttles(self) -> list[Any]:
         """Limit changes by extensions. The contract has no 429 for its own."""
-        is_change = is_of_extension(self) and self.operation.scope == "manage"
+        is_change = self.operation and self.operation.scope == "manage" and is_of_extension(self)
         return [ChangeRateThrottle()] if is_change else super().get_throttles()
 
     def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:

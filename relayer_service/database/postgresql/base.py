@@ -42,6 +42,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         register_loaders(params["context"].adapters)
         return params
 
+    def _set_autocommit(self, autocommit: bool) -> None:
+        # Django calls this for each request, and a connection of the pool usually is in autocommit mode already.
+        if self.connection.autocommit != autocommit:
+            super()._set_autocommit(autocommit)  # type: ignore[misc]  # django-stubs omits it
+
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         if self.pool is None:
             return super().get_new_connection(conn_params)
