@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from eth_hash.auto import keccak
-
+from relayer_client.addresses import check_address
 from relayer_client.results import Speed
 
 SPEEDS = get_args(Speed)
@@ -25,9 +24,12 @@ def find_faults(fields: Mapping[str, Any]) -> dict[str, str]:
         for name, bits in SIZES.items()
         if name in fields and not _is_amount(fields[name], bits)
     }
-    if not is_checksummed(fields.get("to", "")):
-        faults["to"] = "The checksum is wrong: a character of this address is mistyped."
-    if "to" not in fields and fields.get("data", "0x") == "0x":
+    if "to" in fields:
+        try:
+            check_address(fields["to"])
+        except ValueError as error:
+            faults["to"] = str(error)
+    elif fields.get("data", "0x") == "0x":
         faults["data"] = "A receiver (to) or data is required."
     if fields.get("speed", SPEEDS[0]) not in SPEEDS:
         faults["speed"] = f"Use one of: {', '.join(SPEEDS)}."
@@ -61,13 +63,3 @@ def _is_metadata(value: Any) -> bool:
 
 def _is_amount(text: Any, bits: int) -> bool:
     return bool(AMOUNT.fullmatch(str(text))) and int(text, 16 if text[1:2] in ("x", "X") else 10) < 2**bits
-
-
-def is_checksummed(address: str) -> bool:
-    """Return whether an address has the checksum of EIP-55, or none: it is not in mixed case then."""
-    digits = address[2:]
-    nibbles = keccak(digits.lower().encode()).hex()
-    expected = (
-        digit.upper() if nibble > "7" else digit for digit, nibble in zip(digits.lower(), nibbles, strict=False)
-    )
-    return digits in (digits.lower(), digits.upper(), "".join(expected))
