@@ -74,7 +74,7 @@ class AsyncTransport:
         idempotency key, or is `repeatable`. `deadline`, a time of `time.monotonic`, ends attempts and pauses.
         """
         headers = self._headers.copy()
-        headers.update({"Authorization": f"Bearer {await self.token.async_read()}", "Accept": "application/json"})
+        headers.update({"Authorization": f"Bearer {await self.token.async_read(key)}", "Accept": "application/json"})
         if key is not None:
             headers["Idempotency-Key"] = key
         if body is not None:

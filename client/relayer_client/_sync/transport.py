@@ -73,7 +73,7 @@ class Transport:
         idempotency key, or is `repeatable`. `deadline`, a time of `time.monotonic`, ends attempts and pauses.
         """
         headers = self._headers.copy()
-        headers.update({"Authorization": f"Bearer {self.token.read()}", "Accept": "application/json"})
+        headers.update({"Authorization": f"Bearer {self.token.read(key)}", "Accept": "application/json"})
         if key is not None:
             headers["Idempotency-Key"] = key
         if body is not None:
