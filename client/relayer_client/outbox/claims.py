@@ -51,6 +51,11 @@ class Claim:
         """Return whether the rows may belong to another sender by now, such as after the machine was suspended."""
         return timezone.now() > self._ends_at
 
+    @property
+    def is_late(self) -> bool:
+        """Return whether less than half of the lease is left."""
+        return timezone.now() > self._ends_at - LEASE / 2
+
     def save(self, row: OutboxTransaction, **values: Any) -> bool:
         """Write a row and end its claim; return False if another sender has it by now."""
         values |= {"claim": None, "updated_at": timezone.now()}

@@ -29,6 +29,9 @@ def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
     claim = Claim(rows.open(), BATCH_ROWS)
     changed: list[OutboxTransaction] = []
     for relayer_id, group in groupby(sorted(claim.rows, key=attrgetter("relayer")), attrgetter("relayer")):
+        if claim.is_late:
+            # Before others take over what this run has read, and not saved.
+            break
         waiting = list(group)
         of_relayer, now = claim.left.filter(relayer=relayer_id), timezone.now()
         try:
@@ -54,6 +57,8 @@ def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
     # First: if this process is killed, the rows are read again.
     restores.save()
     claim.save_all(changed)
+    if claim.is_late:
+        claim.release()
     return claim
 
 

@@ -24,8 +24,9 @@ logger = logging.getLogger("relayer_client.outbox")
 
 # Small, as a sender that is killed leaves a doubt about each of them.
 BATCH_ROWS = 25
-# So many relayers are read before a row is sent again that may have been accepted.
-PROBES = 100
+# So many relayers are read before a row is sent again that may have been accepted: within the lease, also if the
+# service takes a second for each.
+PROBES = 25
 # Well below the day for which the service keeps a transaction at least.
 REPEAT_LIMIT = timedelta(hours=20)
 TOO_LATE = (

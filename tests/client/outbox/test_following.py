@@ -12,8 +12,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from relayer_client import NO_RETRIES, Client
-from relayer_client.outbox import follow_now
-from relayer_client.outbox.following import follow
+from relayer_client.outbox import follow_now, following
+from relayer_client.outbox.claims import Claim
+from relayer_client.outbox.following import follow, read
 from relayer_client.outbox.models import OutboxTransaction, Status
 from relayer_client.outbox.restores import Restores
 from relayer_client.outbox.sending import run_once
@@ -167,6 +168,34 @@ def test_a_relayer_that_cannot_be_read_is_read_later(
     make_due()
     run_once(client)
     assert {*statuses().values()} == {"confirmed"}
+
+
+def test_a_token_that_cannot_be_read_leaves_no_row_in_doubt(outbox: None, fake: FakeService, client: Client) -> None:
+    send(client, 2)
+    with Client(fake.url, lambda: "", retries=NO_RETRIES) as other:
+        run_once(other)
+        assert {*statuses().values()} == {"pending"}
+        row = add("payout-2")
+        run_once(other)
+    row.refresh_from_db()
+    assert (row.status, row.unanswered_since) == ("queued", None)
+
+
+def test_what_is_read_is_saved_before_others_take_over(
+    outbox: None, fake: FakeService, client: Client, monkeypatch: Any
+) -> None:
+    for number in range(3):
+        add(str(number), relayer=f"r{number}")
+    run_once(client)
+    fake.finish("mined")
+    make_due()
+    # The lease is half over as soon as one relayer is read.
+    found: list[Any] = []
+    monkeypatch.setattr(following, "read", lambda *given: found.append(read(*given)) or found[0])
+    monkeypatch.setattr(Claim, "is_late", property(lambda _: bool(found)))
+    run_once(client)
+    assert sorted(statuses().values()) == ["mined", "pending", "pending"]
+    assert OutboxTransaction.objects.due().count() == 2
 
 
 def test_a_webhook_makes_a_row_due(outbox: None, fake: FakeService, client: Client) -> None:
