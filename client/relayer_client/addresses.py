@@ -1,6 +1,7 @@
 """Addresses and their checksums (EIP-55)."""
 
 import re
+from functools import lru_cache
 
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 # Of Keccak-256, in bytes.
@@ -16,6 +17,7 @@ def check_address(value: str) -> str:
     return value
 
 
+@lru_cache
 def checksummed(address: str) -> str:
     digits = address[2:].lower()
     marks = _keccak(digits.encode()).hex()

@@ -191,7 +191,12 @@ def test_what_is_read_is_saved_before_others_take_over(
     make_due()
     # The lease is half over as soon as one relayer is read.
     found: list[Any] = []
-    monkeypatch.setattr(following, "read", lambda *given: found.append(read(*given)) or found[0])
+
+    def read_one(*given: Any) -> Any:
+        found.append(read(*given))
+        return found[-1]
+
+    monkeypatch.setattr(following, "read", read_one)
     monkeypatch.setattr(Claim, "is_late", property(lambda _: bool(found)))
     run_once(client)
     assert sorted(statuses().values()) == ["mined", "pending", "pending"]
