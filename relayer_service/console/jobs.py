@@ -118,6 +118,8 @@ class PeriodicRunAdmin(ReadOnlyAdmin):
     ordering = ["name"]
     # There are few rows: these orders need no indexes.
     sort_orders = {"name": "name", "started": "started_at", "finished": "finished_at", "took": "seconds"}
+    fields = ["name", "started", "finished", "took", "failed"]
+    readonly_fields = fields
 
     @display(description="state", label={"ok": "success", "failed": "danger"})
     def state(self, run: PeriodicRun) -> str:

@@ -106,6 +106,8 @@ class SignInAddress(models.Model):
     objects = SignInAddressManager()
 
     class Meta:
+        verbose_name = "sign-in address"
+        verbose_name_plural = "sign-in addresses"
         default_permissions = ()
         constraints = [models.UniqueConstraint("user", "address", name="sign_in_address_once")]
         indexes = [models.Index("last_at", name="sign_in_address_by_age")]

@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 
 from relayer_service.audit.actors import ActorKind
+from relayer_service.audit.models import type_of
 from relayer_service.console.dates import ago
 from relayer_service.console.overview.attention import declared, periodic_runs, read_once
 from relayer_service.console.overview.getting_started import card as getting_started
@@ -103,17 +104,21 @@ def own_changes(request: HttpRequest) -> Card:
     own = AuditEntry.objects.filter(actor=user).exclude(actor_kind__in=others)
     together: dict[str, list[AuditEntry]] = {}
     for entry in own.defer("changes")[:CHANGES_READ]:
-        # Those of a request or a job; of earlier entries, no request is known.
-        together.setdefault(entry.request_id or str(entry.pk), []).append(entry)
+        is_sign_in = entry.action == AuditEntry.Action.ACTED and entry.object_type == type_of(request.user.__class__)
+        if not is_sign_in:
+            # The entries of a request or of a job; earlier ones have neither.
+            together.setdefault(entry.request_id or str(entry.pk), []).append(entry)
     shown = [*together.values()][:CHANGES_SHOWN]
-    rows = [[described(changed_names(entries), entries[0].title), ago(entries[0].at)] for entries in shown]
+    rows = [[described(*summary(entries)), ago(entries[0].at)] for entries in shown]
     log = f"{reverse('admin:relayer_service_auditentry_changelist')}?{urlencode({'q': user})}"
     url = log if request.user.has_perm("relayer_service.view_auditentry") else ""
     return Card("Your last changes", rows, "You have not changed anything yet.", url)
 
 
-def changed_names(entries: Sequence[AuditEntry]) -> str:
-    """Return the object of the newest entry of a change, and how many others there are."""
+def summary(entries: Sequence[AuditEntry]) -> tuple[str, str]:
+    """Return the object of the newest entry with the number of others, and what was done."""
+    newest, titles = entries[0], {entry.title for entry in entries}
     others = len({(entry.object_type, entry.object_pk) for entry in entries}) - 1
-    more = "or more " if len(entries) == CHANGES_READ else ""
-    return f"{entries[0].object_id} and {others:,} {more}others" if others else entries[0].object_id
+    number = f"{others:,}+" if len(entries) == CHANGES_READ else f"{others:,}"
+    name = f"{newest.object_id} and {number} other{'s' if others > 1 else ''}" if others else newest.object_id
+    return name, newest.title if len(titles) == 1 else "Several changes"

@@ -21,6 +21,7 @@ from relayer_service.roles import ROLES, Role
 NO_ROLE = "No role"
 NO_ROLE_TEXT = "Cannot sign in to the console, unless a superuser allows it under Advanced."
 CHANGE_PASSWORD = format_html('<a href="{}">Change the password</a>', "../password/")
+INACTIVE = "An inactive user cannot sign in, and their access tokens are rejected. The audit log keeps their name."
 PASSWORDLESS = "Without a password, a user cannot sign in, and can only own access tokens."
 # A user with any of these can sign in to the console: staff status follows from them.
 RIGHTS = {"role", "is_superuser", "groups", "user_permissions"}
@@ -78,6 +79,8 @@ class UserForm(RoleForm, UserChangeForm):
         super().__init__(*args, **kwargs)
         self.fields["password"].widget = PasswordState()
         self.fields["password"].help_text = CHANGE_PASSWORD
+        if "is_active" in self.fields:
+            self.fields["is_active"].help_text = INACTIVE
         groups: Any = self.fields.get("groups")
         if groups:
             groups.queryset = Group.objects.exclude(name__in=ROLES)

@@ -103,6 +103,7 @@ class UserAdmin(ResettableSecondFactor, AccountAdmin, DjangoUserAdmin, ModelAdmi
     change_password_form = PasswordForm
     list_display = ["username", "role", "email", "last_login", "is_active"]
     list_filter = [RoleFilter, "is_active"]
+    search_help_text = "Any part of a username, name or e-mail address"
     fieldsets = [
         (None, {"fields": ["username", "role", "password"]}),
         ("Person", {"fields": ["first_name", "last_name", "email"]}),

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
+from django.utils.html import strip_tags
 from pytest_django import DjangoAssertNumQueries
 
 from relayer_service import roles
 from relayer_service.models import AuditEntry
+from relayer_service.sign_in.models import SignInAddress
 
 USERS = "/admin/auth/user/"
 GROUPS = "/admin/auth/group/"
@@ -237,4 +239,11 @@ def test_the_pages_of_a_user_say_whether_there_is_a_password_and_what_it_is_for(
     assert not re.search("algorithm|iterations|salt", page)
     page = admin_client.get(f"{USERS}add/").content.decode()
     assert "Without a password, a user cannot sign in, and can only own access tokens." in page
-    assert "LDAP" not in page
+    assert not re.search("LDAP|After you've created", page)
+
+
+def test_the_page_that_deletes_a_user_names_what_goes_with_it(admin_client: Client) -> None:
+    user = User.objects.create_user("ada")
+    SignInAddress.objects.remember(user, "192.0.2.1")
+    page = admin_client.get(f"{USERS}{user.pk}/delete/").content.decode()
+    assert "Sign-in addresses: 1" in strip_tags(page)

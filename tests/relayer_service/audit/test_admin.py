@@ -294,8 +294,15 @@ def test_an_edit_of_many_objects_is_one_of_ones_last_changes(admin_client: Clien
     add(object_id="alone", object_pk="0", **mine)
     for number in range(1, 4):
         add(object_id=f"bulk-{number}", object_pk=str(number), request_id="job-7", **mine)
+    add(object_id="admin", object_type="user", reason="Signed in", changes={}, **mine | {"action": "acted"})
+    add(object_id="hook", object_pk="5", request_id="r", **mine | {"action": "created"})
+    add(object_id="relayer", object_pk="6", request_id="r", **mine)
     (card,) = [card for card in admin_client.get("/admin/").context["cards"] if card.title == "Your last changes"]
-    assert [row[0].partition("<")[0] for row in card.rows] == ["bulk-3 and 2 others", "alone"]
+    assert [row[0].replace('<div class="explained">', ": ").removesuffix("</div>") for row in card.rows] == [
+        "relayer and 1 other: Several changes",
+        "bulk-3 and 2 others: Changed",
+        "alone: Changed",
+    ]
 
 
 def test_large_numbers_are_kept_exactly() -> None:
