@@ -78,17 +78,17 @@ def prefix_filter(*columns: str) -> ListFilter:
 
 class ListFilters(BaseFilterBackend):
     def filter_queryset(self, request: Request, queryset: Rows, view: Any) -> Rows:
-        for name, each in self.enabled(view).items():
+        for name, list_filter in self.enabled(view).items():
             values = request.query_params.getlist(name)
             if not values:
                 continue
             if len(values) > 1:
                 raise ValidationError({name: ["given more than once"]}, ErrorCode.DUPLICATE)
             try:
-                value = each.read(values[0])
+                value = list_filter.read(values[0])
             except ValidationError as error:
                 raise ValidationError({name: error.detail}) from None
-            queryset = each.apply(queryset, value)
+            queryset = list_filter.apply(queryset, value)
         return queryset
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
@@ -97,11 +97,11 @@ class ListFilters(BaseFilterBackend):
                 "name": name,
                 "in": "query",
                 "required": False,
-                "description": each.description,
-                "schema": _schema(each),
+                "description": list_filter.description,
+                "schema": _schema(list_filter),
                 "x-extension": view.extension,
             }
-            for name, each in self.enabled(view).items()
+            for name, list_filter in self.enabled(view).items()
         ]
 
     @staticmethod
@@ -110,15 +110,15 @@ class ListFilters(BaseFilterBackend):
         return view.list_filters if extensions.is_enabled(view.extension) else {}
 
 
-def _schema(each: ListFilter) -> dict[str, Any]:
-    if each.choices:
-        return {"type": "string", "enum": list(each.choices)}
-    return {"type": "string", **({"format": "date-time"} if each.is_time else {})}
+def _schema(list_filter: ListFilter) -> dict[str, Any]:
+    if list_filter.choices:
+        return {"type": "string", "enum": list(list_filter.choices)}
+    return {"type": "string", **({"format": "date-time"} if list_filter.is_time else {})}
 
 
 def filter_serializer(name: str, doc: str, filters: Mapping[str, ListFilter]) -> Any:
     """Return the class of an object with the filters of a list, all optional; `apply_filters` applies its values."""
-    fields = {each: filters[each].field() for each in filters}
+    fields = {parameter: list_filter.field() for parameter, list_filter in filters.items()}
     return type(name, (BodySerializer,), {"__doc__": doc, "__module__": __name__, **fields})
 
 

@@ -63,9 +63,9 @@ def table_page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, l
     statement = _statements.get(key) or _statements.setdefault(key, _compile(queryset, *key[1:]))
     with connection.cursor() as cursor:
         cursor.execute(statement, [offset, offset, offset] if offset else [])
-        found = cursor.fetchall()
+        rows = cursor.fetchall()
     # An empty page is one row with the total alone.
-    return found[0][0], [row[2:] for row in found if row[1] is not None]
+    return rows[0][0], [row[2:] for row in rows if row[1] is not None]
 
 
 def filtered_page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: int) -> PageRows:

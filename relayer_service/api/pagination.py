@@ -107,8 +107,8 @@ class PagePagination(BasePagination):
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         def parameter(name: str, description: str, default: int) -> dict[str, Any]:
             # Generated clients always send a parameter with a default, and a cursor cannot be combined with a page.
-            shown = {} if CURSOR in self.parameters and name == "page" else {"default": default}
-            schema = {"type": "integer", "minimum": 0, **shown}
+            has_default = CURSOR not in self.parameters or name != "page"
+            schema = {"type": "integer", "minimum": 0, **({"default": default} if has_default else {})}
             return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
 
         maximum = settings.PAGINATION_MAX_PER_PAGE
@@ -185,19 +185,19 @@ class CursorPagination(PagePagination):
         return position
 
     def pagination(self) -> dict[str, Any]:
-        shown = super().pagination() if self.position is None else {"per_page": self.per_page}
+        pagination = super().pagination() if self.position is None else {"per_page": self.per_page}
         if self.last is None:
-            return shown
+            return pagination
         position = [value.isoformat() if isinstance(value, datetime) else value for value in self.last]
-        return {**shown, "next_cursor": self._signer.sign_object(position)}
+        return {**pagination, "next_cursor": self._signer.sign_object(position)}
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         cursor = {"name": CURSOR, "in": "query", "required": False, "description": CURSOR_DESCRIPTION}
         return [*super().get_schema_operation_parameters(view), {**cursor, "schema": {"type": "string"}}]
 
-    def _page(self, found: Iterable[Any]) -> Iterator[Any]:
+    def _page(self, rows: Iterable[Any]) -> Iterator[Any]:
         """Yield the rows of the page, as large ones are not kept; set `last` if others follow."""
-        for number, row in enumerate(found, 1):
+        for number, row in enumerate(rows, 1):
             if number <= self.per_page:
                 position = self.position_of(row)
                 yield row

@@ -34,13 +34,13 @@ class ResourceRouter(SimpleRouter):
         detail = super().get_method_map(viewset, DETAIL.mapping)
         of_contract = {method: action for method, action in detail.items() if not extension_of(viewset, action)}
         enabled = self.get_method_map(viewset, DETAIL.mapping)
-        found: Any = super().get_routes(viewset)
+        routes: Any = super().get_routes(viewset)
         return [
             self._taking(route, of_contract if route.detail else enabled)
             if route.mapping not in (LIST.mapping, DETAIL.mapping)
             and any(extension_of(viewset, action) for action in route.mapping.values())
             else route
-            for route in found
+            for route in routes
         ]
 
     @staticmethod

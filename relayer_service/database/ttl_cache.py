@@ -52,8 +52,8 @@ class TTLCache(Generic[Key, Value]):
 
     def get_or_read(self, key: Key, read: Callable[[], Value], seconds: float) -> Value:
         """Return the value of a key, read if it is missing."""
-        if (found := self.get(key)) is not None:
-            return found
+        if (cached := self.get(key)) is not None:
+            return cached
         removals = self._removals
         value = read()
         with self._lock:
@@ -78,5 +78,5 @@ class TTLCache(Generic[Key, Value]):
 
 def clear_all() -> None:
     """Empty every cache of the process, for tests."""
-    for each in _caches:
-        each.clear()
+    for cache in _caches:
+        cache.clear()

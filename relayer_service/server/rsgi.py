@@ -157,7 +157,7 @@ def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, list[tuple[str, 
 def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
     client, _, _ = scope.client.rpartition(":")
     name, _, port = scope.server.rpartition(":")
-    found: dict[str, Any] = {
+    variables: dict[str, Any] = {
         "REQUEST_METHOD": scope.method,
         "SCRIPT_NAME": "",
         # The server replaces bytes that are not UTF-8; they become invalid again, so that they match no path.
@@ -175,33 +175,33 @@ def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
     }
-    found |= header_variables(scope)
+    variables |= header_variables(scope)
     # Required since HTTP/1.1; without one Django would use the server's name.
     if scope.http_version != "1":
-        found.setdefault("HTTP_HOST", "")
-    found["CONTENT_LENGTH"] = str(length) if length else ""
-    return found
+        variables.setdefault("HTTP_HOST", "")
+    variables["CONTENT_LENGTH"] = str(length) if length else ""
+    return variables
 
 
 def header_variables(scope: Scope) -> dict[str, str]:
     """Return the headers of a request by environ key."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for header, value in scope.headers.items():
         # In WSGI, `x_forwarded_for` would pass for the header of a proxy.
         if "_" in header:
             continue
         variable = variable_of(header)
-        if variable in found:
-            value = found[variable] + ("; " if header == "cookie" else ",") + value
-        found[variable] = value
+        if variable in variables:
+            value = variables[variable] + ("; " if header == "cookie" else ",") + value
+        variables[variable] = value
     # Of a header whose first value is not ASCII the server passes on the name alone. It drops later such values.
     for header in scope.headers.keys():  # noqa: SIM118  # it is no dict
         if scope.headers.get(header) is None:
-            found[variable_of(header)] = ""
+            variables[variable_of(header)] = ""
             # Django rejects an empty host itself; an invalid traceparent is ignored.
             if header not in {"host", "traceparent"}:
-                found[UNREADABLE_HEADER] = variable_of(header)
-    return found
+                variables[UNREADABLE_HEADER] = variable_of(header)
+    return variables
 
 
 @lru_cache(1000)
