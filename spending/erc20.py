@@ -41,3 +41,9 @@ def decode(data: bytes) -> TokenCall | None:
     if any(any(word[:-ADDRESS]) for word in addresses):
         return None
     return TokenCall(name, checksummed(addresses[-1][-ADDRESS:]), int.from_bytes(amount, "big"))
+
+
+def owner(data: bytes) -> str:
+    """Return whose tokens a decoded `transferFrom` moves."""
+    word = data[SELECTOR_LENGTH : SELECTOR_LENGTH + WORD]
+    return checksummed(word[-ADDRESS:])

@@ -15,16 +15,20 @@ from relayer_service.console.lists.search import MANY
 from relayer_service.console.references import is_key
 from relayer_service.observability.tracing import trace_id
 from relayers.console.formatting import column
-from transactions.console import filters, formatting
+from spending import erc20
+from transactions.console import filters, formatting, token_calls
 from transactions.console.actions import RequestedActionAdmin
 from transactions.console.bulk import BulkAdmin
 from transactions.console.export_actions import ExportAdmin
 from transactions.console.exports import paid
 from transactions.console.lanes import LaneAdmin
+from transactions.console.panels import requests
+from transactions.console.token_calls import find_symbols
 from transactions.models import Attempt, Lane, Transaction
 from transactions.records.list_payloads import LARGE_COLUMNS
 from transactions.records.networks import known_network
 from transactions.records.reasons import status_reason
+from transactions.requests.replacement_prices import requested
 
 HASH = re.compile(r"0x[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 PAYLOAD = ["receiver", "shown_value", "shown_data", "requested_gas_limit", "requested_price"]
@@ -72,7 +76,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     sort_orders = {"created": "sequence"}
     allowed_lookups = {"status", "network", "kind"}
     allowed_keys = {filters.RELAYER}
-    readonly_fields = [*PAYLOAD, *RECEIPT, *REQUEST]
+    readonly_fields = ["token_call", *PAYLOAD, *RECEIPT, *REQUEST]
 
     class Media:
         css = {"all": ["relayers/admin.css", "transactions/admin.css"]}
@@ -98,25 +102,41 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Transaction | None = None) -> Any:
         receipt = [("Receipt", {"fields": RECEIPT})] if obj and obj.block_number is not None else []
-        return [("Payload", {"fields": PAYLOAD}), *receipt, ("Request", {"fields": REQUEST})]
+        call = ["token_call"] if obj and erc20.decode(bytes(obj.data)) else []
+        return [("Payload", {"fields": [*call, *PAYLOAD]}), *receipt, ("Request", {"fields": REQUEST})]
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        rows = list(changelist.result_list)
+        calls = token_calls.read_words(rows)
+        for row in rows:
+            row.token_call = calls.get(row.pk, "")
+        changelist.result_list = rows
+        return changelist
 
     shown_state = column("status", lambda row: formatting.badge(row.status))
     sender = column("relayer", formatting.sender)
     network = column("network", formatting.network_name)
     shown_nonce = column("nonce", lambda row: "-" if row.nonce is None else str(row.nonce))
-    shown_receiver = column("to", lambda row: formatting.shortened(row.to) if row.to else "new contract")
-    receiver = column(
-        "to", lambda row: formatting.explorer_link(row, "address", row.to) if row.to else "creates a contract"
-    )
+    shown_receiver = column("to", formatting.listed_receiver)
+    receiver = column("to", formatting.receiver)
     shown_value = column("value", formatting.value)
     listed_value = column("value", formatting.listed_value)
     reason = column("why", lambda row: formatting.readable(status_reason(row, row.lane)) or "-")
     shown_data = column("data", lambda row: formatting.hexadecimal(row.data))
 
+    @display(description="token call")
+    def token_call(self, row: Transaction) -> str:
+        call = erc20.decode(bytes(row.data))
+        return formatting.token_call(row, call, token_calls.words(row, call, find_symbols([row]))) if call else "-"
+
     @display(description="requested price")
     def requested_price(self, row: Transaction) -> str:
-        by_speed = row.pricing == Transaction.Pricing.SPEED
-        return f"by speed: {row.speed}" if by_speed else formatting.price(row)
+        """Return the price that the client set, and the one that replaced it on request."""
+        now = requested(row)["price"]
+        changes = (entry.changes["price"][0] for entry in requests(row) if "price" in entry.changes)
+        first = next(changes, now)
+        return now if first == now else f"{first}, changed to {now}"
 
     block = column("block", lambda row: formatting.explorer_link(row, "block", str(row.block_number)))
     outcome = column("result", lambda row: {True: "succeeded", False: "reverted", None: "unknown"}[row.succeeded])

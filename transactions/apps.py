@@ -3,9 +3,14 @@ from django.apps import AppConfig
 
 class TransactionsConfig(AppConfig):
     name = "transactions"
+    last_transactions = "transactions.console.panels.last_transactions"
     relayer_guard = "transactions.repair.guards.LaneGuard"
     admin_panels = {
-        "transactions.Transaction": ["transactions.console.panels.Progress", "transactions.console.panels.Attempts"],
+        "transactions.Transaction": [
+            "transactions.console.panels.Progress",
+            "transactions.console.panels.Attempts",
+            "transactions.console.deliveries.Deliveries",
+        ],
         "transactions.Lane": ["transactions.console.stuck.panel.StuckPanel", "transactions.console.panels.LaneState"],
         "relayers.Relayer": [
             "transactions.console.stuck.panel.StuckPanel",

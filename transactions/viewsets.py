@@ -298,7 +298,7 @@ def _is_dry_run(request: Request) -> bool:
     return text == "true"
 
 
-def _requester(request: Request) -> dict[str, str]:
+def _requester(request: Request) -> dict[str, Any]:
     """Return who requests an action, and the reason that was sent with it."""
     serializer = ReasonSerializer(data=request.query_params.dict())
     serializer.is_valid(raise_exception=True)

@@ -40,7 +40,7 @@ class AuditEntry(models.Model):
         CREATED = "created", "Created"
         CHANGED = "changed", "Changed"
         DELETED = "deleted", "Deleted"
-        # An action that changes no fields; `reason` describes it.
+        # An action that changes no audited fields; `reason` describes it.
         ACTED = "acted", "Action"
 
     at = models.DateTimeField("when", editable=False)

@@ -51,9 +51,9 @@ def deleted(row: models.Model, reason: str = "") -> AuditEntry:
     return _entry(row, Action.DELETED, differences(snapshot(row), NOTHING), reason)
 
 
-def acted(row: models.Model, reason: str) -> AuditEntry:
-    """Return the entry of an action that changes no fields."""
-    return _entry(row, Action.ACTED, {}, reason)
+def acted(row: models.Model, reason: str, before: Values = NOTHING, after: Values = NOTHING) -> AuditEntry:
+    """Return the entry of an action that changes no audited fields, with the values that it requests instead."""
+    return _entry(row, Action.ACTED, differences(before, after), reason)
 
 
 def _entry(row: models.Model, action: Action, changes: dict[str, Any], reason: str) -> AuditEntry:

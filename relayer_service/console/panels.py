@@ -20,6 +20,8 @@ class Panel(metaclass=forms.MediaDefiningClass):
 
     template: str
     media: forms.Media
+    # On a page with tabs, the one that has it.
+    tab = "general"
     # Names of methods that are object views; each name is also the path below the object's URL.
     views: list[str] = []
 
@@ -79,3 +81,8 @@ def declared_panels(model_admin: Any) -> list[Panel]:
     label = model_admin.opts.label
     paths = [name for app in apps.get_app_configs() for name in getattr(app, "admin_panels", {}).get(label, [])]
     return [import_string(name)(model_admin) for name in paths]
+
+
+def declared(name: str) -> list[Any]:
+    """Return the functions that apps declare for pages of others: an attribute of their `AppConfig` has its path."""
+    return [import_string(getattr(app, name)) for app in apps.get_app_configs() if hasattr(app, name)]

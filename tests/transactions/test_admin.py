@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
@@ -11,19 +12,26 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from notifications.models import Delivery, Notification
 from relayers.models import Relayer
-from tests.notifications.admin_pages import rows, shown
+from rpc.models import FeeToken
+from tests.notifications.admin_pages import rows, shown, staff_who_may
 from tests.relayers import factories as relayer_factories
+from tests.rpc.factories import TOKEN
+from tests.spending.payloads import ALICE, APPROVE, BOB, MALLORY, TRANSFER, TRANSFER_FROM, call
 from tests.transactions import factories
 from tests.transactions.plans import walks_the_primary_key
 from transactions.models import Lane, Status, StatusChange, Transaction
+from transactions.requests import actions
 
 pytestmark = pytest.mark.django_db
 
 LIST = "/admin/transactions/transaction/"
 NOON = datetime(2026, 3, 4, 12, 0, 0, tzinfo=UTC)
 GWEI = 10**9
+UNVERIFIED = "Transfer 1,000 units of an unverified token"
 OTHER = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
 
 
@@ -212,7 +220,9 @@ def test_an_unknown_network_shows_wei_and_no_explorer(admin_client: Client) -> N
     page = admin_client.get(change(row))
     assert shown(page, "shown_value") == "5 wei"
     assert row.last_attempt
-    assert page.context["progress"]["facts"]["Hash"] == f"<code>{row.last_attempt.hash}</code>"
+    hash_shown = page.context["progress"]["facts"]["Hash"]
+    assert f'<code id="copied-hash">{row.last_attempt.hash}</code>' in hash_shown
+    assert "<a " not in hash_shown
     assert page.context["progress"]["facts"]["Network"] == "mine"
 
 
@@ -245,3 +255,95 @@ def test_a_page_with_many_attempts_makes_as_many_queries_as_one_with_few(admin_c
         counted.append(len(queries))
     assert counted[0] == counted[1]
     assert page.context["attempts_more"] == "and 12 more"
+
+
+def test_the_page_shows_who_requested_what_and_the_price_that_the_client_set(admin_client: Client, lane: Lane) -> None:
+    price = {"pricing": "eip1559", "speed": "", "max_fee_text": str(20 * GWEI), "max_priority_fee_text": str(GWEI)}
+    row = sent(lane, 7, **price)
+    actions.speed_up(row.pk, {"speed": "fast"}, by="olga", reason="Late: <b>")
+    actions.speed_up(row.pk, {"speed": "fastest"}, by="olga")
+    actions.cancel(row.pk, by="ops", reason="Wrong receiver")
+    page = admin_client.get(change(row))
+    lines = [f"{line['change']} | {line['details']}" for line in page.context["progress"]["lines"]]
+    assert lines == [
+        "Cancellation requested by ops | Wrong receiver",
+        "Higher price requested by olga | price: speed fast → speed fastest",
+        "Higher price requested by olga | Late: <b>; price: at most 20 gwei, priority 1 gwei → speed fast",
+    ]
+    assert "Late: &lt;b&gt;" in page.content.decode()
+    assert shown(page, "requested_price") == "at most 20 gwei, priority 1 gwei, changed to speed fastest"
+
+
+def test_calls_of_tokens_are_shown_in_words_with_symbols_of_configured_tokens_alone(
+    admin_client: Client, lane: Lane
+) -> None:
+    hostile = {"symbol": f"<b>\u202e{'U' * 20}", "decimals": 0}
+    for address, token in ((TOKEN, {"symbol": "USDC", "decimals": 6}), (OTHER, hostile)):
+        FeeToken.objects.create(network="sepolia", address=address, **token)
+    calls: list[tuple[str, str, tuple[str | int, ...], str]] = [
+        (TOKEN, TRANSFER, (ALICE, 5_000_000), "Transfer 5 USDC"),
+        (TOKEN, APPROVE, (ALICE, 2**256 - 1), "Approve spending of an unlimited amount of USDC"),
+        (TOKEN, TRANSFER_FROM, (BOB, ALICE, 1), "Transfer 0.000001 USDC"),
+        (OTHER, TRANSFER, (ALICE, 7), "Transfer 7 &lt;b&gt;UUUUUUUUUUUUU…"),
+        (MALLORY, TRANSFER, (ALICE, 1_000), UNVERIFIED),
+    ]
+    made = [factories.transaction(lane, to=to, data=call(name, *values)) for to, name, values, _ in calls]
+    # Not what contracts may read as one.
+    factories.transaction(lane, to=TOKEN, data=call(TRANSFER, ALICE, 1) + b"\0")
+    listed = [row[5] for row in rows(admin_client.get(LIST))]
+    assert listed[0] == "0x1111…111111"
+    assert [each.partition(" ")[2] for each in listed[:0:-1]] == [words for *_, words in calls]
+    whole = shown(admin_client.get(change(made[2])), "token_call")
+    assert [words for words in re.sub("<[^>]*>", " ", whole).split() if words != "Copy"] == [
+        *("Transfer", "0.000001", "USDC", "from", BOB, "to", ALICE)
+    ]
+    assert "by" in shown(admin_client.get(change(made[1])), "token_call")
+    assert shown(admin_client.get(change(made[4])), "token_call").startswith(
+        "Transfer 1,000 units of an unverified token"
+    )
+
+
+def test_the_page_shows_the_deliveries_of_a_transaction_to_those_who_may_see_them(
+    admin_client: Client, client: Client, lane: Lane
+) -> None:
+    row, other = sent(lane, 7), sent(lane, 8)
+    assert row.relayer
+    target = Notification.objects.create(identifier="billing", url="https://billing.example.com/")
+    for number, about in enumerate((row, other, row)):
+        body = json.dumps({"data": {"id": about.identifier}}, separators=(",", ":")).encode()
+        of_row = {
+            "identifier": f"msg_{number}-of-tests",
+            "event": "transaction.submitted",
+            "subject": row.relayer.identifier,
+        }
+        Delivery.objects.create(notification=target, body=body, state="delivered", **of_row)
+    card = text(admin_client.get(change(row)), "Webhook deliveries")
+    assert [name for name in ("msg_0", "msg_1", "msg_2") if name in card] == ["msg_0", "msg_2"]
+    assert card.index("msg_2") < card.index("msg_0")
+    Transaction.objects.filter(pk=row.pk).update(**factories.final("failed"), created_at=NOON)
+    assert "No webhook received an event" in text(admin_client.get(change(row)), "Webhook deliveries")
+    staff = staff_who_may(client, "view_transaction")
+    assert "Webhook deliveries" not in staff.get(change(row)).content.decode()
+
+
+def test_the_list_of_relayers_shows_signer_runway_and_last_transaction(
+    admin_client: Client, client: Client, lane: Lane, settings: Any
+) -> None:
+    settings.EXTENSIONS = ["transactions"]
+    day, page, counted = int(timezone.now().timestamp()) // 86_400 * 86_400, "/admin/relayers/relayer/", []
+    read = [[int(timezone.now().timestamp()) // 3_600 * 3_600, str(10**18)]]
+    spent = {"balance_text": str(10**18), "balance_hours": read, "outflow_days": [[day, str(10**17)]]}
+    relayer_factories.relayer(identifier="relayer-2", address=OTHER, **spent)
+    for hours in (2, 1):
+        factories.transaction(lane, created_at=timezone.now() - timedelta(hours=hours))
+    for number in (3, 4, 20):
+        for other in range(10 * number, 11 * number):
+            relayer_factories.relayer(identifier=f"relayer-{other}", address=f"0x{other:040x}")
+        with CaptureQueriesContext(connection) as queries:
+            found = {row[1]: row for row in rows(admin_client.get(page))}
+        counted.append(len(queries))
+    columns = [[found[name][4], found[name][7], found[name][9]] for name in ("relayer-1", "relayer-2")]
+    assert columns == [["signer-1", "-", "an hour ago"], ["signer-1", "10 days", "never"]]
+    # What is read once in a process is read by the first.
+    assert counted[1] == counted[2]
+    assert "Last transaction" not in staff_who_may(client, "view_relayer").get(page).content.decode()

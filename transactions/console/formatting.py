@@ -9,12 +9,14 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from chain.units import coins, gwei
+from chain.units import coins
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.overview.dashboard import label
 from relayer_service.console.references import link
 from relayers.console.formatting import amount, waiting_for_funds
-from transactions.models import Attempt, Hold, Lane, Status, Transaction, Waiting
+from spending import erc20
+from spending.erc20 import TokenCall
+from transactions.models import Hold, Lane, Status, Transaction, Waiting
 from transactions.records.networks import known_network
 
 # In wei: smaller values are shown in wei.
@@ -26,6 +28,13 @@ LONG_DATA = """
         <summary><code>{}…</code> ({} bytes)</summary>
         <pre class="plain-text">{}</pre>
     </details>
+"""
+COPIED = """
+    <span class="copied-address">{}
+        <button type="button" data-copy="#{}" aria-label="Copy the {}">
+            <span data-copy-label aria-live="polite">Copy</span>
+        </button>
+    </span>
 """
 # A time in a `status_reason`, as programs read it.
 TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z", re.ASCII)
@@ -91,23 +100,41 @@ def listed_value(row: Transaction) -> str:
     return amount(row.value, known_network(row))
 
 
-def price(prices: Attempt | Transaction) -> str:
-    """Return the price of gas that was signed or requested; "-" if it has none."""
-    if prices.gas_price_text:
-        return gwei(int(prices.gas_price_text))
-    if not prices.max_fee_text:
-        return "-"
-    tip = f", priority {gwei(int(prices.max_priority_fee_text))}" if prices.max_priority_fee_text else ""
-    return f"at most {gwei(int(prices.max_fee_text))}{tip}"
+def explorer_link(row: Lane | Transaction, kind: str, value: str, copied: str = "") -> str | SafeString:
+    """Return a value, linked to its page in the explorer of a row's network; `kind` is `tx`, `address` or `block`.
+
+    With a name in `copied`, such as "hash", a button copies it.
+    """
+    network, identifier = known_network(row), f"copied-{copied.replace(' ', '-')}"
+    code = format_html('<code id="{}">{}</code>' if copied else "<code>{1}</code>", identifier, value)
+    if network and network.explorer:
+        url = f"{network.explorer.rstrip('/')}/{kind}/{value}"
+        code = format_html('<a class="underline" href="{}" rel="noreferrer">{}</a>', url, code)
+    return format_html(COPIED, code, identifier, copied) if copied else code
 
 
-def explorer_link(row: Lane | Transaction, kind: str, value: str) -> str | SafeString:
-    """Return a value, linked to its page in the explorer of a row's network; `kind` is `tx`, `address` or `block`."""
-    network, code = known_network(row), format_html("<code>{}</code>", value)
-    if not network or not network.explorer:
-        return code
-    url = f"{network.explorer.rstrip('/')}/{kind}/{value}"
-    return format_html('<a class="underline" href="{}" rel="noreferrer">{}</a>', url, code)
+def copied(name: str, value: str) -> SafeString:
+    """Return a text with a button that copies it."""
+    identifier = f"copied-{name.replace(' ', '-')}"
+    return format_html(COPIED, format_html('<code id="{}">{}</code>', identifier, value), identifier, name)
+
+
+def token_call(row: Transaction, call: TokenCall, words: str) -> SafeString:
+    """Return a call of a token in words, with the accounts that it concerns."""
+    owner = erc20.owner(bytes(row.data)) if call.function == "transferFrom" else ""
+    source = format_html(" from {}", explorer_link(row, "address", owner, "owner")) if owner else ""
+    preposition, role = ("by", "spender") if call.function == "approve" else ("to", "recipient")
+    return format_html("{}{} {} {}", words, source, preposition, explorer_link(row, "address", call.recipient, role))
+
+
+def receiver(row: Transaction) -> str | SafeString:
+    return explorer_link(row, "address", row.to, "receiver") if row.to else "creates a contract"
+
+
+def listed_receiver(row: Transaction) -> str | SafeString:
+    """Return the receiver for a list, and what a call of a token does."""
+    receiver, words = shortened(row.to) if row.to else "new contract", getattr(row, "token_call", "")
+    return format_html('{}<span class="token-call">{}</span>', receiver, words) if words else receiver
 
 
 def hexadecimal(data: bytes | memoryview) -> str | SafeString:

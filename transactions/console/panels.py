@@ -1,10 +1,11 @@
 """Panels: the progress and attempts of a transaction, the nonces of a lane, the lane and the gas of a relayer."""
 
-from collections.abc import Sequence
-from datetime import UTC
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -13,6 +14,7 @@ from django.utils.html import format_html
 from chain.networks import networks
 from chain.units import coins
 from relayer_service.amounts import decimal_text
+from relayer_service.audit.models import AuditEntry
 from relayer_service.console.dates import ago, ago_titled, exact
 from relayer_service.console.lists.changelists import counted
 from relayer_service.console.overview.charts import GREY, RANGES, Period, bars
@@ -25,8 +27,9 @@ from transactions.console import formatting
 from transactions.console.exports import paid
 from transactions.console.filters import RELAYER
 from transactions.console.lanes import lane_of
-from transactions.console.permissions import TransactionsPanel
+from transactions.console.permissions import TransactionsPanel, may_view_transactions
 from transactions.console.top_ups import purpose
+from transactions.lanes.prices.pricing import price_text
 from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
 from transactions.records.reasons import positions, status_reason
 
@@ -68,14 +71,16 @@ class Progress(Panel):
             "Network": formatting.network_name(row),
             "Lane": lane_link(request, row.lane),
             "Nonce": "none yet" if row.nonce is None else str(row.nonce),
-            "Hash": formatting.explorer_link(row, "tx", attempt.hash) if attempt else "none yet",
+            "ID": formatting.copied("ID", row.identifier),
+            "Hash": formatting.explorer_link(row, "tx", attempt.hash, "hash") if attempt else "none yet",
             **purpose(row),
         }
         # The template shows the acceptance, with who requested it.
         later = StatusChange.objects.filter(transaction=row).exclude(from_status="", to_status=Status.PENDING)
         changes = list(later.order_by("-version")[:MAX_CHANGES])
         reason = formatting.readable(status_reason(row, row.lane, positions([row]).get(row.pk)))
-        lines, is_over = [*map(timeline_entry, changes)], row.status in FINAL
+        entries = [*map(timeline_entry, changes), *map(request_entry, requests(row))]
+        lines, is_over = sorted(entries, key=lambda entry: entry["at"], reverse=True), row.status in FINAL
         shown = {"facts": facts, "reason": reason, "lines": lines, "row": row, "is_over": is_over}
         return {"progress": shown, "progress_url": "" if is_over else self.url("progress", row)}
 
@@ -95,6 +100,17 @@ def timeline_entry(change: StatusChange) -> dict[str, Any]:
     return {"at": change.at, "change": text, "details": ", ".join(filter(None, [block, change.reason]))}
 
 
+def requests(row: Transaction) -> list[AuditEntry]:
+    """Return what was requested of a transaction after it was accepted, the oldest first."""
+    return list(AuditEntry.objects.for_row(row).filter(action=AuditEntry.Action.ACTED).reverse()[:MAX_CHANGES])
+
+
+def request_entry(entry: AuditEntry) -> dict[str, Any]:
+    """Return what was requested, by whom and why, and what it replaced."""
+    what, _, reason = entry.reason.rstrip(".").partition(": ")
+    return {"at": entry.at, "change": what, "details": "; ".join(filter(None, [reason, *entry.lines]))}
+
+
 class Attempts(Panel):
     """What was signed for a transaction, and what nodes answered, the newest first."""
 
@@ -108,7 +124,7 @@ class Attempts(Panel):
                 str(attempt.number),
                 str(attempt.get_purpose_display()),
                 formatting.explorer_link(row, "tx", attempt.hash),
-                formatting.price(attempt),
+                price_text(attempt),
                 f"{attempt.gas_limit:,}",
                 broadcasts(attempt),
                 outcome(attempt, is_mined=attempt.pk == row.mined_attempt_id),
@@ -190,7 +206,7 @@ def nonce_row(row: Transaction) -> list[str]:
         format_html("{}{}", link(row), kind),
         formatting.badge(row.status),
         str(attempt.number if attempt else 0),
-        formatting.price(attempt) if attempt else "-",
+        price_text(attempt) if attempt else "-",
         ago_titled(row.sent_at),
     ]
 
@@ -198,6 +214,7 @@ def nonce_row(row: Transaction) -> list[str]:
 class RelayerLane(TransactionsPanel):
     """On a relayer's page: how many of its transactions are open, its nonces, and why its lane does not send."""
 
+    tab = "transactions"
     template = "admin/transactions/relayer_lane.html"
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
@@ -221,7 +238,17 @@ def linked(number: int, url: str) -> str:
     return format_html('<a class="underline" href="{}">{}</a>', url, counted(number)) if number else "0"
 
 
+def last_transactions(request: HttpRequest, relayers: Collection[int]) -> dict[int, datetime | None] | None:
+    """Return when each relayer got its newest transaction, by its index; None for staff who cannot view them."""
+    if not may_view_transactions(request):
+        return None
+    newest = Transaction.objects.filter(relayer=OuterRef("pk")).order_by("-sequence").values("created_at")[:1]
+    rows = Relayer.objects.filter(pk__in=relayers).order_by()
+    return dict(rows.annotate(last=Subquery(newest)).values_list("pk", "last"))
+
+
 class RelayerGas(TransactionsPanel):
+    tab = "transactions"
     template = "admin/transactions/relayer_gas.html"
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:

@@ -208,7 +208,8 @@ class Drafting:
     ) -> Unsigned | None:
         """Return a no-op, or None while its gas or price cannot be read: it is drafted in a later turn."""
         try:
-            gas, prices = bumping.price_noop(self._context, attempts)
+            chosen = int(row.noop_price_text) if row is not None and row.noop_price_text else None
+            gas, prices = bumping.price_noop(self._context, attempts, chosen=chosen)
         except ChainFault:
             return None
         since = self._private_since(row, purpose, attempts)

@@ -139,6 +139,15 @@ class Transaction(Resource):
         blank=True, default="", db_default="", help_text="The reason that was sent with the last action."
     )
 
+    noop_price_text = models.CharField(
+        "price of the no-op",
+        max_length=78,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The maximum price of gas with which staff cancel it; empty for that of the market.",
+    )
+
     payload_version = models.PositiveIntegerField(
         default=1,
         db_default=1,

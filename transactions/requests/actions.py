@@ -27,14 +27,21 @@ from transactions.limits import refusals
 from transactions.limits.budgets import recharge
 from transactions.limits.holders import ceiling_faults, payload_of, read_holders
 from transactions.limits.reserving import check_price_is_counted
-from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Status, Transaction
+from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Status, Transaction, amount_text
 from transactions.records import labels, routing
 from transactions.records.crash_points import step
 from transactions.records.networks import network_of
 from transactions.records.states import Cause
 from transactions.requests import accepting
 from transactions.requests.possible_actions import HELD, RESEND, refusal
-from transactions.requests.replacement_prices import attempts_at_nonce, next_price, price_faults, without_type
+from transactions.requests.replacement_prices import (
+    attempts_at_nonce,
+    next_price,
+    price_faults,
+    requested,
+    staff_price_range,
+    without_type,
+)
 from transactions.settlement.nonces import adoption, holds
 
 Action, Kind, Pricing = Transaction.Action, Transaction.Kind, Transaction.Pricing
@@ -51,6 +58,12 @@ class Refused(Conflict):
     default_code = ErrorCode.NOT_CHANGEABLE
 
 
+class Changed(Refused):
+    """The transaction is not as it was shown to whoever requests an action."""
+
+    default_detail = "It has changed since this page was opened: check the prices again."
+
+
 @dataclass(frozen=True)
 class CancelResult:
     """The transactions whose cancellation was requested, and those for which it was not possible, by ID."""
@@ -59,14 +72,19 @@ class CancelResult:
     failed: list[str]
 
 
-def cancel(row_id: int, *, by: str, reason: str = "") -> Transaction:
+def cancel(
+    row_id: int, *, by: str, reason: str = "", noop_price: int | None = None, version: int | None = None
+) -> Transaction:
     """Request that a transaction is canceled: at once without a nonce, otherwise by a no-op at its nonce.
 
-    It takes over an expiry of the service. Requested again, it changes nothing.
+    It takes over an expiry of the service. Requested again, it changes nothing. Staff can choose the price of the
+    no-op, for the version of the row that they have seen.
     """
     with transaction.atomic():
-        row = _lock(row_id)
-        if refused := _cancel(row.lane, [row], by, reason)[row.pk]:
+        row = _lock(row_id, version)
+        if noop_price is not None:
+            _check_noop_price(row, noop_price)
+        if refused := _cancel(row.lane, [row], by, reason, amount_text(noop_price))[row.pk]:
             raise Refused(refused)
     return row
 
@@ -99,24 +117,31 @@ def replace(
         columns |= {"payload_version": row.payload_version + 1, "token_spending_id": token_spending}
         columns["due_at"] = row.due_at if row.requested_action == Action.REPLACE else changes.now
         columns["is_private"] = routing.is_private(row, relayer.policies)
+        before = requested(row)
         _request(changes, row, Action.REPLACE, columns, reason)
         recharge(row, payload_of(row), changes.now, former)
-        _finish(changes, row.lane, [_entry(row, f"Replacement {columns['payload_version']}", by, reason)])
+        _finish(changes, row.lane, [_entry(row, f"Replacement {columns['payload_version']}", by, reason, before)])
     return row
 
 
 def speed_up(
-    row_id: int, price: Mapping[str, Any], *, by: str, reason: str = "", token_spending: int | None = None
+    row_id: int,
+    price: Mapping[str, Any],
+    *,
+    by: str,
+    reason: str = "",
+    token_spending: int | None = None,
+    version: int | None = None,
 ) -> Transaction:
     """Request a higher price: by speed, explicit prices, or one step up if `price` is empty.
 
     One step up is the next speed, and at least the minimum that replaces the newest attempt; explicit prices rise by
     that minimum. While a request with an empty `price` is recorded, another one changes nothing. The gas counts on the
     rules of the relayer and of the token that requested the transaction, so one with a limit of gas can only raise the
-    price of its own.
+    price of its own. With a version, the row is still the one that was shown.
     """
     with refusals.recorded(), transaction.atomic():
-        row = _lock(row_id)
+        row = _lock(row_id, version)
         relayer = _check(row, Action.SPEED_UP)
         check_price_is_counted(row, payload_of(row), token_spending)
         if row.requested_action == Action.SPEED_UP and (not price or _has_price(row, price)):
@@ -133,8 +158,9 @@ def speed_up(
             checked = values if price else without_type(values)
             checked = {**_payload_values(row, attempts), **checked}
             accepting.check_request(checked, relayer, changes.now, [], **faults)
+        before = requested(row)
         _request(changes, row, Action.SPEED_UP, accepting.price_columns(values), reason)
-        _finish(changes, row.lane, [_entry(row, "Higher price", by, reason)])
+        _finish(changes, row.lane, [_entry(row, "Higher price", by, reason, before)])
     return row
 
 
@@ -168,11 +194,13 @@ def cancel_all(relayer: Relayer, which: Q, *, by: str, reason: str = "") -> Canc
     return result
 
 
-def _lock(row_id: int) -> Transaction:
+def _lock(row_id: int, version: int | None = None) -> Transaction:
     lane_pk = Transaction.objects.filter(pk=row_id).values_list("lane_id", flat=True).first()
     rows = _lock_rows(_lock_lane(lane_pk), [row_id]) if lane_pk is not None else []
     if not rows:
         raise NotFound
+    if version is not None and rows[0].version != version:
+        raise Changed
     return rows[0]
 
 
@@ -190,7 +218,15 @@ def _lock_rows(lane: Lane, keys: Iterable[int]) -> list[Transaction]:
     return rows
 
 
-def _cancel(lane: Lane, rows: Sequence[Transaction], by: str, reason: str) -> dict[int, str]:
+def _check_noop_price(row: Transaction, price: int) -> None:
+    """Raise an error if a no-op at this price cannot replace what is in flight, or exceeds the cap."""
+    lowest, highest = staff_price_range(row, attempts_at_nonce(row))
+    if row.nonce is None or not lowest <= price <= highest:
+        text = f"must be from {lowest} to {highest} wei, to replace the transaction in flight within the cap"
+        raise ValidationError({"noop_price": [text]}, ErrorCode.NOT_ALLOWED)
+
+
+def _cancel(lane: Lane, rows: Sequence[Transaction], by: str, reason: str, noop_price: str = "") -> dict[int, str]:
     """Cancel rows whose lane is locked; return why each cannot be canceled, or "", by primary key."""
     changes, entries, reasons = Changes(), [], {}
     allows_closing = holds.allows_closing(lane)
@@ -204,7 +240,7 @@ def _cancel(lane: Lane, rows: Sequence[Transaction], by: str, reason: str) -> di
         if row.status == Status.PENDING and allows_closing:
             changes.move(row, Cause.CANCELED, CANCELED, **_requester(reason))
         else:
-            _request(changes, row, Action.CANCEL, {}, reason)
+            _request(changes, row, Action.CANCEL, {"noop_price_text": noop_price}, reason)
         entries.append(_entry(row, "Cancellation", by, reason))
     if entries:
         _finish(changes, lane, entries)
@@ -233,8 +269,10 @@ def _requester(reason: str) -> dict[str, Any]:
     return {"action_actor": str(actors.current()), "action_note": reason}
 
 
-def _entry(row: Transaction, action: str, by: str, reason: str) -> AuditEntry:
-    return acted(row, f"{action} requested by {by}{f': {reason}' if reason else '.'}")
+def _entry(row: Transaction, action: str, by: str, reason: str, before: Mapping[str, str] | None = None) -> AuditEntry:
+    """Return the entry of an action, with what it requests in place of what was requested before."""
+    values = (before, requested(row)) if before else ()
+    return acted(row, f"{action} requested by {by}{f': {reason}' if reason else '.'}", *values)
 
 
 def _finish(changes: Changes, lane: Lane, entries: Iterable[Any]) -> None:

@@ -7,6 +7,7 @@ from chain.networks import Network
 from chain.transactions import Prices
 from transactions.lanes.prices import pricing
 from transactions.models import Attempt, Transaction
+from transactions.records.networks import network_of
 
 Pricing, Speed = Transaction.Pricing, Transaction.Speed
 # Fields with explicit prices, by pricing.
@@ -55,8 +56,7 @@ def price_faults(values: Mapping[str, Any], attempts: Sequence[Attempt]) -> dict
 def next_price(row: Transaction, attempts: Sequence[Attempt], network: Network) -> dict[str, Any]:
     """Return the next speed, or explicit prices that replace the newest attempt, in the fields that can be signed."""
     if row.pricing == Pricing.SPEED:
-        speeds = list(Speed.values)
-        return {"speed": speeds[min(speeds.index(row.speed or Speed.FAST) + 1, len(speeds) - 1)]}
+        return {"speed": next_speed(row)}
     old, highest = pricing.explicit_price(network, row), pricing.highest(attempts)
     if highest is not None and highest.gas_price is not None:
         old = Prices(gas_price=pricing.maximum(old))
@@ -64,6 +64,24 @@ def next_price(row: Transaction, attempts: Sequence[Attempt], network: Network) 
     if wanted.gas_price is not None:
         return {"gas_price": wanted.gas_price}
     return {"max_fee_per_gas": wanted.max_fee, "max_priority_fee_per_gas": wanted.max_priority_fee}
+
+
+def next_speed(row: Transaction) -> str:
+    speeds = list(Speed.values)
+    return speeds[min(speeds.index(row.speed or Speed.FAST) + 1, len(speeds) - 1)]
+
+
+def staff_price_range(row: Transaction, attempts: Sequence[Attempt]) -> tuple[int, int]:
+    """Return the minimum and the maximum price of a unit of gas that staff can choose for what replaces attempts.
+
+    The maximum is the relayer's cap, or else that of the network; what is in flight may be above it.
+    """
+    highest = pricing.highest(attempts)
+    minimum = pricing.maximum(pricing.replacement(highest)) if highest else 0
+    if row.relayer is None:
+        return minimum, minimum
+    ceiling = pricing.policy_ceiling(network_of(row.relayer), row.relayer.policies).price
+    return minimum, max(minimum, ceiling)
 
 
 def without_type(price: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -74,3 +92,9 @@ def without_type(price: Mapping[str, Any]) -> Mapping[str, Any]:
 def staff_price(row: Transaction) -> dict[str, str]:
     """Return the price that staff request: one step above a client's price may be far from the market."""
     return {} if row.pricing == Pricing.SPEED else {"speed": Speed.FAST}
+
+
+def requested(row: Transaction) -> dict[str, str]:
+    """Return receiver, value and price that are requested of a row, as texts of the audit log."""
+    price = f"speed {row.speed}" if row.pricing == Pricing.SPEED else pricing.price_text(row)
+    return {"to": row.to or "new contract", "value": f"{row.value} wei", "price": price}

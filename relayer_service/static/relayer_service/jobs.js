@@ -3,11 +3,14 @@
 const PROGRESS_MS = 2_000;
 
 /* An element with data-progress-url shows the response of that URL, until it is over. */
-async function showProgress(panel) {
+async function showProgress(panel, before) {
+  let html = before;
   try {
     const response = await fetch(panel.dataset.progressUrl, { redirect: "error" });
-    if (response.ok) {
-      panel.innerHTML = await response.text();
+    html = response.ok ? await response.text() : before;
+    // What has not changed keeps its focus.
+    if (html !== before) {
+      panel.innerHTML = html;
     }
   } catch {
     // The next request may succeed.
@@ -19,7 +22,7 @@ async function showProgress(panel) {
     }
     return;
   }
-  setTimeout(showProgress, PROGRESS_MS, panel);
+  setTimeout(showProgress, PROGRESS_MS, panel, html);
 }
 
 document.addEventListener("DOMContentLoaded", () => {

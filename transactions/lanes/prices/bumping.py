@@ -207,8 +207,12 @@ def _stopped(old: Prices, ceiling: Ceiling) -> Bump:
     return Bump(None, reason, ceiling.name)
 
 
-def price_noop(context: TurnContext, attempts: Sequence[Attempt], old: Prices | None = None) -> tuple[int, Prices]:
+def price_noop(
+    context: TurnContext, attempts: Sequence[Attempt], old: Prices | None = None, chosen: int | None = None
+) -> tuple[int, Prices]:
     """Return gas limit and price of a no-op that replaces these attempts, or an `old` price, or closes a nonce.
+
+    Its maximum is that of the market, or the `chosen` one.
 
     A `ChainFault` is raised if the gas is unknown, or if there is neither an attempt nor a market. The price always
     outbids the attempts, which may be above a cap that was lowered since; otherwise it is at most two bumps above the
@@ -228,8 +232,8 @@ def price_noop(context: TurnContext, attempts: Sequence[Attempt], old: Prices | 
     except ChainFault:
         if required is None:
             raise
-        return gas_limit, required
-    offer = pricing.within(offer, ceiling)
+        offer = required
+    offer = pricing.within(pricing.at(offer, chosen) if chosen is not None else offer, ceiling)
     return gas_limit, pricing.highest_of(required, offer) if required else offer
 
 

@@ -33,6 +33,16 @@ class Ceiling:
     words: str
 
 
+def price_text(prices: Attempt | Transaction) -> str:
+    """Return the price of gas that was signed or requested; "-" if it has none."""
+    if prices.gas_price_text:
+        return gwei(int(prices.gas_price_text))
+    if not prices.max_fee_text:
+        return "-"
+    tip = f", priority {gwei(int(prices.max_priority_fee_text))}" if prices.max_priority_fee_text else ""
+    return f"at most {gwei(int(prices.max_fee_text))}{tip}"
+
+
 def maximum(prices: Prices) -> int:
     """Return the maximum price of a unit of gas."""
     return prices.limit or 0
@@ -63,6 +73,13 @@ def within(prices: Prices, ceiling: int) -> Prices:
         return Prices(gas_price=min(prices.gas_price, ceiling))
     max_fee = min(prices.max_fee or 0, ceiling)
     return Prices(max_fee=max_fee, max_priority_fee=min(prices.max_priority_fee or 0, max_fee))
+
+
+def at(prices: Prices, limit: int) -> Prices:
+    """Return prices with another maximum."""
+    if prices.gas_price is not None:
+        return Prices(gas_price=limit)
+    return Prices(max_fee=limit, max_priority_fee=min(prices.max_priority_fee or 0, limit))
 
 
 def first_price(network: Network, policies: Mapping[str, Any], row: Transaction, market: MarketPrice) -> Prices:
