@@ -100,8 +100,9 @@ def ask(
     table: Table | None,
     form: forms.Form | None = None,
     button: str = "",
+    **details: Any,
 ) -> TemplateResponse:
-    """Return the page. Its button has the title, unless it has a text of its own."""
+    """Return the page. Its button has the title, unless it has a text of its own; `details` are for its template."""
     context = {
         **model_admin.admin_site.each_context(request),
         "title": title,
@@ -112,5 +113,6 @@ def ask(
         "button": button or title,
         "hidden": pending.hidden,
         "back": pending.back,
+        **details,
     }
     return TemplateResponse(request, "admin/confirmation.html", context)

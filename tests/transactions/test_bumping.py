@@ -204,8 +204,14 @@ def test_every_bump_replaces_and_none_exceeds_a_ceiling(
     assert pricing.cost_after(last, bump.prices) - int(last.max_cost_text) <= spendable
 
 
-def noop(*attempts: Attempt, policies: dict[str, Any] | None = None, name: str = "mainnet", **changes: Any) -> Any:
-    return bumping.price_noop(context(sender_of(network(name), policies), **changes), attempts)
+def noop(
+    *attempts: Attempt,
+    policies: dict[str, Any] | None = None,
+    name: str = "mainnet",
+    chosen: int | None = None,
+    **changes: Any,
+) -> Any:
+    return bumping.price_noop(context(sender_of(network(name), policies), **changes), attempts, chosen=chosen)
 
 
 @pytest.mark.parametrize(
@@ -237,6 +243,24 @@ def noop(*attempts: Attempt, policies: dict[str, Any] | None = None, name: str =
 )
 def test_a_no_op_has_a_price_that_replaces(attempts: list[Attempt], changes: dict[str, Any], prices: Prices) -> None:
     assert noop(*attempts, noop_gas=21_000, **changes) == (21_000, prices)
+
+
+@pytest.mark.parametrize(
+    ("old", "chosen", "prices"),
+    [
+        (attempt(8 * GWEI, 1), 30 * GWEI, Prices(None, 30 * GWEI, TIP)),
+        (legacy_attempt(8 * GWEI), 30 * GWEI, Prices(gas_price=30 * GWEI)),
+        # What no longer replaces the attempt, as it was raised meanwhile, or is far above the cap.
+        (attempt(80 * GWEI, 8 * GWEI), 30 * GWEI, Prices(None, 90 * GWEI, 9 * GWEI)),
+        (attempt(8 * GWEI, 1), 10**30, Prices(None, 126_562_500_000, TIP)),
+    ],
+)
+def test_a_no_op_has_the_price_that_staff_chose_if_it_replaces(old: Attempt, chosen: int, prices: Prices) -> None:
+    policies = {"gas_price_cap": 100 * GWEI}
+    assert noop(old, policies=policies, noop_gas=21_000, chosen=chosen) == (21_000, prices)
+    # Without a market, its tip is the minimum.
+    _, found = noop(old, policies=policies, noop_gas=21_000, chosen=chosen, history=InsufficientData("No fees."))
+    assert found.limit == prices.limit
 
 
 @pytest.mark.parametrize(

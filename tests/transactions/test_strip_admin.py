@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
+from rest_framework.exceptions import ValidationError
 
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
@@ -21,6 +23,7 @@ from tests.relayers import factories as relayer_factories
 from tests.transactions import factories, lane_values
 from transactions.lanes.prices.planning import Wait, plan
 from transactions.models import ChainWatch, Lane, Status, Transaction
+from transactions.requests import actions
 from transactions.settlement.nonces import holds
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +77,11 @@ def lane_page(lane: Lane) -> str:
     return f"{LANES}{lane.pk}/change/"
 
 
+def prices(page: Any, name: str = "prices") -> list[list[str]]:
+    """Return the rows of a table of prices, without markup."""
+    return [[re.sub("<[^>]*>", "", cell) for cell in row] for row in page.context[name].rows]
+
+
 def relayer_page(lane: Lane) -> str:
     assert lane.relayer
     return f"/admin/relayers/relayer/{lane.relayer.pk}/change/"
@@ -119,16 +127,26 @@ def test_the_fragment_shows_prices_against_the_market(admin_client: Client) -> N
     with node_answering() as node:
         urls = [{"url": node.url, "weight": 100}]
         lane = create_lane(relayer=relayer_factories.relayer(network="hardhat", rpc_urls=urls))
-        row = in_flight(lane, 42, max_fee_text="90", max_priority_fee_text="1", broadcasts=1)
+        row = in_flight(lane, 42, max_fee_text="90", max_priority_fee_text="1", max_cost_text="1890000", broadcasts=1)
         in_flight(lane, 43)
         before = admin_client.get(lane_page(lane))
         found = admin_client.get(f"{LANES}{lane.pk}/strip/")
+        tables = {}
+        for name in ("speed_up", "cancel"):
+            asks = admin_client.get(f"{TRANSACTIONS}{row.pk}/{name}/")
+            tables[name] = prices(admin_client.get(asks.context["prices_url"]), "table")
     # Without the market, it may have been lost; with it, the price is the reason.
     assert [cell[2] for cell in cells(before)][2:] == ["Resend", ""]
     assert [cell[2] for cell in cells(found)][2:] == ["Speed up", ""]
     price = found.context["stuck"]["cells"][2]["facts"]["Price"]
     assert price.startswith("0.00000009 gwei, market 0.001 gwei")
     assert "below base fee" in price
+    now = ["Now", "at most 0.00000009 gwei, priority 0.000000001 gwei", *["1,890,000 wei"] * 2]
+    new = ["at most 0.001 gwei, priority 0.001 gwei", "0.0000000210021 ETH", "0.0000000210033 ETH"]
+    assert tables["cancel"] == [now, ["Market, fast", "0.001 gwei", "", ""], ["New", *new]]
+    names = ["Now", "Market, fast", *(f"New, {speed}" for speed in ("safeLow", "average", "fast", "fastest"))]
+    assert [name for name, *_ in tables["speed_up"]] == names
+    assert tables["speed_up"][4] == ["New, fast", *new]
     row.refresh_from_db()
     assert row.requested_action == ""
     # Nodes that fail.
@@ -161,6 +179,62 @@ def test_a_speed_up_says_what_it_costs_is_audited_and_wakes_the_lane(
     assert row.requested_action == "speed_up"
     assert audited(row) == [("vera", "Higher price requested by vera.")]
     assert [(task.name, task.args) for task in queue.pending()] == [("wake_lane", (lane.pk,))]
+
+
+def test_the_price_of_a_speed_up_is_chosen_within_the_cap_and_confirmed_as_it_was_shown(client: Client) -> None:
+    _, row = stuck_lane()
+    staff, path = freer(client), f"{TRANSACTIONS}{row.pk}/speed_up/"
+    asks = staff.get(path)
+    assert prices(asks) == [["Now", "at most 20 gwei, priority 1 gwei", "unknown", "0.00042 ETH"]]
+    assert asks.context["form"].fields["max_fee_per_gas"].help_text == (
+        "In gwei, at least 22.5 gwei, at most 50 gwei. Used exactly, in place of a speed: it is not raised."
+    )
+    sent = asks.context["hidden"] | {"speed": "", "reason": "Late"}
+    too_low = "must be at least 22500000000 wei, to replace the transaction in flight"
+    for price, errors in (
+        ({}, {"speed": ["Choose a speed, or enter a price."]}),
+        ({"max_fee_per_gas": "3 eth"}, {"max_fee_per_gas": ["Enter a number."]}),
+        ({"max_fee_per_gas": "30"}, {"max_priority_fee_per_gas": ["required with max_fee_per_gas"]}),
+        ({"max_fee_per_gas": "22.4", "max_priority_fee_per_gas": "2"}, {"max_fee_per_gas": [too_low]}),
+        (
+            {"max_fee_per_gas": "50.000000001 gwei", "max_priority_fee_per_gas": "2"},
+            {"max_fee_per_gas": ["must be from 22.5 gwei to 50 gwei"]},
+        ),
+    ):
+        assert staff.post(path, sent | price).context["form"].errors == errors
+    sent |= {"max_fee_per_gas": "30 gwei", "max_priority_fee_per_gas": "2"}
+    # Its costs are shown first.
+    asks = staff.post(path, sent)
+    assert prices(asks)[1:] == [["New, as entered", "at most 30 gwei, priority 2 gwei", "unknown", "0.00063 ETH"]]
+    Transaction.objects.filter(pk=row.pk).update(version=9)
+    asks = staff.post(path, sent | asks.context["hidden"])
+    assert told(asks) == [
+        "Speed up is not possible. It has changed since this page was opened: check the prices again."
+    ]
+    assert asks.context["hidden"] == {"version": 9, "shown": f"{30 * GWEI} {2 * GWEI}"}
+    done = staff.post(path, sent | asks.context["hidden"], follow=True)
+    assert told(done) == ["The higher price is requested."]
+    row.refresh_from_db()
+    chosen = (row.max_fee_text, row.max_priority_fee_text)
+    assert (row.requested_action, *chosen) == ("speed_up", str(30 * GWEI), str(2 * GWEI))
+    assert audited(row) == [("vera", "Higher price requested by vera: Late")]
+
+
+def test_the_price_of_a_no_op_is_chosen_within_the_cap(client: Client) -> None:
+    _, row = stuck_lane()
+    staff, path = freer(client), f"{TRANSACTIONS}{row.pk}/cancel/"
+    sent = staff.get(path).context["hidden"]
+    for price in ("51", "22"):
+        errors = staff.post(path, sent | {"noop_price": price}).context["form"].errors
+        assert errors == {"noop_price": ["must be from 22.5 gwei to 50 gwei"]}
+    with pytest.raises(ValidationError, match="to replace the transaction in flight within the cap"):
+        actions.cancel(row.pk, by="vera", noop_price=51 * GWEI)
+    asks = staff.post(path, sent | {"noop_price": "40 gwei"})
+    assert asks.context["hidden"] == sent | {"shown": str(40 * GWEI)}
+    done = staff.post(path, asks.context["hidden"] | {"noop_price": "40 gwei"}, follow=True)
+    assert told(done) == ["The cancellation is requested."]
+    row.refresh_from_db()
+    assert (row.requested_action, row.noop_price_text) == ("cancel", str(40 * GWEI))
 
 
 def test_an_action_is_refused_with_the_reason(client: Client) -> None:

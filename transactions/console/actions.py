@@ -1,27 +1,28 @@
 """Actions of a transaction's page: cancel it, raise its price, broadcast it again. Only its lane signs."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from rest_framework.exceptions import APIException
 from unfold.decorators import action
 
 from chain.units import coins
 from relayer_service.console import confirmation
-from relayer_service.console.confirmation import PendingAction, ReasonForm
+from relayer_service.console.confirmation import PendingAction
 from transactions.console import formatting
 from transactions.console.duplicates import LINK, ClaimAdmin
 from transactions.console.lanes import origin_page
+from transactions.console.prices import PRICES, PriceForm, read
 from transactions.models import Transaction
 from transactions.records.networks import known_network
 from transactions.requests import actions
 from transactions.requests.possible_actions import maximum_cost, refusal
-from transactions.requests.replacement_prices import staff_price
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,16 @@ CANCEL = PageAction(
     "Without a nonce, it is canceled at once. In flight, a no-op with its nonce and a higher price is sent: whichever "
     "of the two is mined first counts, so it may still be executed.",
     "The cancellation is requested.",
-    lambda row, **who: actions.cancel(row.pk, **who),
+    lambda row, price, **who: actions.cancel(row.pk, **price, **who),
 )
 SPEED_UP = PageAction(
     "speed_up",
     "Speed up",
     "Speed up transaction",
-    "The same transaction is signed with a higher price, and broadcast: that of the next speed, or the market price "
-    "if its client set the price. It is executed at most once.",
+    "The same transaction is signed with a higher price, and broadcast: the market price of a speed, or exactly the "
+    "price that you enter. It is executed at most once.",
     "The higher price is requested.",
-    lambda row, **who: actions.speed_up(row.pk, staff_price(row), **who),
+    lambda row, price, **who: actions.speed_up(row.pk, price, **who),
 )
 RESEND = PageAction(
     "resend",
@@ -60,7 +61,7 @@ RESEND = PageAction(
     "Resend transaction",
     "Its signed bytes are broadcast again now. Nothing is signed, and it is executed at most once.",
     "It is broadcast again.",
-    lambda row, **who: actions.resend(row.pk, **who),
+    lambda row, price, version, **who: actions.resend(row.pk, **who),
 )
 PAGE_ACTIONS = {each.button: each for each in (CANCEL, SPEED_UP, RESEND)}
 UNKNOWN_COST = "What it can cost is unknown until it is priced."
@@ -100,20 +101,33 @@ class RequestedActionAdmin(ClaimAdmin):
         if text := refusal(row, chosen.name):
             self._refuse(request, chosen, text)
             return pending.leave()
-        form = ReasonForm(request.POST if pending.is_confirmed else None, required=False)
-        if form.is_valid():
+        is_fragment = request.method == "GET" and PRICES in request.GET
+        data = request.POST if pending.is_confirmed else request.GET if is_fragment else None
+        form = PriceForm(row, chosen.name, data)
+        if is_fragment:
+            form.full_clean()
+            return TemplateResponse(request, "admin/table.html", {"table": form.table(read(row))})
+        if form.is_valid() and form.is_shown():
             try:
-                chosen.request(row, by=request.user.get_username(), reason=form.cleaned_data["reason"])
+                chosen.request(row, form.values, **form.confirmed(), by=request.user.get_username())
+            except actions.Changed as error:
+                row = self.get_object_or_404(request, object_id)
+                form = PriceForm(row, chosen.name, request.POST)
+                form.full_clean()
+                self._refuse(request, chosen, str(error.detail))
             except APIException as error:
                 # It changed after it was read, or a policy does not allow the new price.
                 self._refuse(request, chosen, "; ".join(texts_of(error.detail)))
+                return pending.leave()
             else:
                 self.message_user(request, chosen.done, messages.SUCCESS)
-            return pending.leave()
+                return pending.leave()
         columns = {"Nonce": shown_nonce, "Value": formatting.value}
         table = pending.first(self.get_queryset(request), columns)
         texts = [chosen.effect, cost_text(row, chosen)]
-        return confirmation.ask(request, self, pending, chosen.title, texts, table, form)
+        pending = replace(pending, hidden=form.hidden())
+        details: dict[str, Any] = {"prices": form.table(), "prices_url": form.url(request.path)}
+        return confirmation.ask(request, self, pending, chosen.title, texts, table, form, **details)
 
     def _refuse(self, request: HttpRequest, chosen: PageAction, text: str) -> None:
         self.message_user(request, f"{chosen.button} is not possible. {text}", messages.WARNING)
