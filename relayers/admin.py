@@ -1,4 +1,5 @@
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from datetime import datetime
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -22,7 +23,8 @@ from relayer_service.console.confirmation import PendingAction, ReasonForm
 from relayer_service.console.dates import ago_titled
 from relayer_service.console.jobs import ask_or_start
 from relayer_service.console.lists.changelists import NewestPaginator
-from relayer_service.console.references import MAX_SHOWN, is_key
+from relayer_service.console.panels import declared
+from relayer_service.console.references import MAX_SHOWN, is_key, link
 from relayer_service.database.prefixes import CaseFolded
 from relayer_service.extensions import is_enabled
 from relayers import guards, policy_fields
@@ -44,6 +46,7 @@ from spending.writes import stored_rules
 ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "notification", "paused"]
 SHOWN_NODES = ["shown_rpc_urls", "shown_private_rpc_urls", "private_fallback_blocks"]
 FUNDS = "Reserve and automatic top-up"
+POLICIES, RULES, SETTINGS = "policies", "rules", "settings"
 LINES = ("", '<div class="break-all">{}</div>')
 
 
@@ -69,7 +72,19 @@ class RelayerPaginator(NewestPaginator):
 class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     form = RelayerForm
     paginator = RelayerPaginator
-    list_display = ["name", "identifier", "state", "network", "shown_address", "balance", "last_check", "created"]
+    list_display = [
+        "name",
+        "identifier",
+        "state",
+        "network",
+        "shown_signer",
+        "shown_address",
+        "balance",
+        "runway",
+        "last_check",
+        "last_transaction",
+        "created",
+    ]
     list_filter = [
         RelayerStateFilter,
         NetworkFilter,
@@ -78,6 +93,13 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         ("notification", AutocompleteSelectFilter),
     ]
     list_fullwidth = True
+    page_tabs = {
+        "general": "Overview",
+        "transactions": "Transactions",
+        POLICIES: "Policies",
+        RULES: "Rules",
+        SETTINGS: "Settings",
+    }
     # For the reason of a missing address.
     list_select_related = ["signer", "health"]
     search_fields = ["identifier", "name", "address", "network"]
@@ -108,28 +130,43 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Relayer | None = None) -> Any:
         if obj and not self.has_change_permission(request, obj):
             account = ["shown_address" if name == "address" else name for name in ACCOUNT]
-            shown = [*SHOWN_NODES, "shown_policies", *(["shown_signing"] if shows_signing(obj) else []), "shown_rules"]
-            return [(None, {"fields": [*account, *shown, "created_at"]})]
+            signing = ["shown_signing"] if shows_signing(obj) else []
+            return [
+                (None, {"fields": ["shown_policies", *signing], "classes": [POLICIES]}),
+                (None, {"fields": ["shown_rules"], "classes": [RULES]}),
+                (None, {"fields": [*account, *SHOWN_NODES, "created_at"], "classes": [SETTINGS]}),
+            ]
         # An existing relayer is paused by its button, which requires a reason.
         account = [name for name in ACCOUNT if not obj or name != "paused"]
-        return [
-            (None, {"fields": account}),
-            ("Nodes", {"fields": ["rpc_urls", "private_urls", "private_fallback_blocks"]}),
-            ("Policies", {"fields": [policy_fields.PREFIX + name for name in policy_fields.FORM_FIELDS]}),
-            *([("Signing", {"fields": ["allow_signing"]})] if shows_signing(obj) else []),
-            ("Spending rules", {"fields": ["spending_rules"]}),
-            *([(FUNDS, {"fields": ["reserve", *TOP_UP_FIELDS.values()]})] if is_enabled("transactions") else []),
-            *([("Status", {"fields": ["created_at"]})] if obj else []),
+        nodes, policies = ["rpc_urls", "private_urls", "private_fallback_blocks"], policy_fields.FORM_FIELDS
+        named = [
+            (None, account, SETTINGS),
+            ("Nodes", nodes, SETTINGS),
+            ("Policies", [policy_fields.PREFIX + name for name in policies], POLICIES),
+            *([("Signing", ["allow_signing"], POLICIES)] if shows_signing(obj) else []),
+            ("Spending rules", ["spending_rules"], RULES),
+            *([(FUNDS, ["reserve", *TOP_UP_FIELDS.values()], SETTINGS)] if is_enabled("transactions") else []),
+            *([("Status", ["created_at"], SETTINGS)] if obj else []),
         ]
-
-    def get_changelist_instance(self, request: HttpRequest) -> Any:
-        changelist = super().get_changelist_instance(request)
-        formatting.note_missing_funds(changelist.result_list)
-        return changelist
+        return [(name, {"fields": fields, "classes": [tab] if obj else []}) for name, fields, tab in named]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Relayer | None = None) -> list[str]:
         shown = ["shown_address", "shown_rpc_urls", "shown_private_rpc_urls", "shown_policies", "shown_signing"]
         return [*(["identifier"] if obj else []), *shown, "shown_rules", "created_at"]
+
+    def get_list_display(self, request: HttpRequest) -> list[str]:
+        """Return the columns, without that of transactions for staff who cannot view them."""
+        hidden = [] if last_transactions(request, []) is not None else ["last_transaction"]
+        return [name for name in self.list_display if name not in hidden]
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        rows = changelist.result_list = list(changelist.result_list)
+        formatting.note_missing_funds(rows)
+        times = last_transactions(request, [row.pk for row in rows]) or {}
+        for row in rows:
+            row.last_transaction_at = times.get(row.pk)
+        return changelist
 
     def get_form(self, request: HttpRequest, obj: Relayer | None = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change=change, **kwargs)
@@ -154,6 +191,9 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         shown, age = formatting.amount(found, networks().get(relayer.network)), formatting.balance_age(relayer)
         return format_html('{}<span class="block text-xs">{}</span>', shown, age) if age else shown
 
+    shown_signer = column("signer", lambda relayer: link(relayer.signer))
+    runway = column("runway", formatting.runway)
+    last_transaction = column("last transaction", lambda relayer: ago_titled(relayer.last_transaction_at))
     last_check = column(
         "last check", lambda relayer: ago_titled(relayer.health.checked_at), ordering="health__checked_at"
     )
@@ -302,3 +342,8 @@ def shown_nodes(masked: list[dict[str, Any]]) -> str:
 
 def counted(number: int) -> str:
     return f"{number:,} {model_ngettext(Relayer._meta, number)}"
+
+
+def last_transactions(request: HttpRequest, relayers: Collection[int]) -> dict[int, datetime | None] | None:
+    """Return when each relayer got its newest transaction; None for staff who cannot view them."""
+    return next((find(request, relayers) for find in declared("last_transactions")), None)

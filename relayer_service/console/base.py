@@ -55,6 +55,9 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
     allowed_lookups: set[str] = set()
     # Allowed lookups whose values are primary keys.
     allowed_keys: set[str] = set()
+    # The tabs of an object's page, if it has any: their titles by the name that panels and fieldsets have as theirs.
+    # The first one is that of the theme, `general`.
+    page_tabs: dict[str, str] = {}
     # Whether the command palette searches this list.
     in_palette = True
 
@@ -192,6 +195,14 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         for panel in shown:
             context |= panel.context(request, obj)
         context["panels"] = [panel.template for panel in shown]
+        if obj and self.page_tabs:
+            titles, fieldsets = self.page_tabs.items(), self.get_fieldsets(request, obj)
+            items = [{"title": title, "inline": name, "has_permission": True} for name, title in titles]
+            context["tab_list"] = [{"models": [{"name": str(self.opts), "detail": True}], "items": items}]
+            context["panel_tabs"] = [
+                (name, [panel.template for panel in shown if panel.tab == name]) for name in self.page_tabs
+            ]
+            context["form_tabs"] = [name for _, options in fieldsets for name in options["classes"]]
         return super().render_change_form(request, context, *args, **kwargs)
 
     def show_once(self, request: HttpRequest, title: str, template: str, context: dict[str, Any]) -> HttpResponse:

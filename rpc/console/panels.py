@@ -12,6 +12,7 @@ from rpc.console import calls, formatting
 
 
 class Calls(Panel):
+    tab = "transactions"
     template = "admin/rpc/calls.html"
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:

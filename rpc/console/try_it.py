@@ -54,6 +54,7 @@ CALL = {"function": "transfer(address,uint256)", "data": "", "gas_limit": "", "t
 
 
 class TryIt(Panel):
+    tab = "transactions"
     template = "admin/rpc/try_panel.html"
     views = ["try_it", "estimate", "allowed", "send"]
 

@@ -57,7 +57,11 @@ READ_ONLY = {
 SINGLE = [
     *("", "password_change/", "second-factor/", "auth/user/{auth/user}/password/"),
     # What asks before something is done.
-    *("relayers/relayer/{relayers/relayer}/pause/", "notifications/delivery/{notifications/delivery}/replay/"),
+    *("relayers/relayer/{relayers/relayer}/change/#settings", "relayers/relayer/{relayers/relayer}/pause/"),
+    *(
+        "relayers/relayer/{relayers/relayer}/change/#transactions",
+        "notifications/delivery/{notifications/delivery}/replay/",
+    ),
     *("transactions/lane/{transactions/lane}/hold/", "transactions/lane/{transactions/lane}/release/"),
     "tokens/accesstoken/{tokens/accesstoken}/rotate/",
     "notifications/notification/{notifications/notification}/disable/",
@@ -66,6 +70,10 @@ SINGLE = [
     "relayers/relayer/{relayers/relayer}/try_it/",
     *("relayers/relayer/nodes/", "relayers/relayer/nodes/{node}/take_out/"),
     "transactions/transaction/{transactions/transaction}/cancel/",
+    *(
+        "relayers/relayer/{relayers/relayer}/change/#policies",
+        "transactions/transaction/{transactions/transaction}/speed_up/",
+    ),
 ]
 
 # What the overview and the time line have something to say about.

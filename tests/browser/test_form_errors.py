@@ -49,8 +49,10 @@ def relayer(transactional_db: None) -> Relayer:
 
 def save_wrong(page: Page, relayer: Relayer) -> None:
     """Open the page of a relayer, type a policy and a URL that are none, and save."""
-    page.goto(f"/admin/relayers/relayer/{relayer.pk}/change/")
+    page.goto(f"/admin/relayers/relayer/{relayer.pk}/change/#settings")
     page.locator("[name=rpc_urls-0-url]").fill("ftp://a")
+    # With the keyboard.
+    page.get_by_role("link", name="Policies").press("Enter")
     page.locator("[name=policy_gas_price_cap]").fill("x")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("heading", name="Not saved: 2 errors")).to_be_attached()

@@ -102,6 +102,7 @@ def test_a_relayer_is_added_on_a_network_of_its_own(page: Page, staff: User, nod
 
     # Nothing was changed, so nothing is written: line breaks and masked URLs come back as they were.
     RelayerHealth.objects.update(due_at=None)
+    page.get_by_role("link", name="Settings").click()
     page.get_by_role("button", name="Save and continue editing").click()
     expect(page.get_by_text("was changed successfully")).to_be_visible()
     relayer = Relayer.objects.get()

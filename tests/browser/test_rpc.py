@@ -123,7 +123,7 @@ def test_an_estimate_is_tried_on_the_page_of_a_relayer(
     for path, name in ((LIST, "fee-tokens"), (f"{LIST}{tokens.pk}/change/", "fee-token")):
         page.goto(path, wait_until="networkidle")
         take_screenshot(page, name)
-    page.goto(f"/admin/relayers/relayer/{relayer.pk}/change/", wait_until="networkidle")
+    page.goto(f"/admin/relayers/relayer/{relayer.pk}/change/#transactions", wait_until="networkidle")
     page.get_by_text("Try it", exact=True).click()
     page.get_by_label("Fee token").select_option(label="DAI")
     page.get_by_text("Advanced: encoded transaction").click()

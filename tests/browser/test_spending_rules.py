@@ -10,7 +10,7 @@ from tests.spending.payloads import ALICE, BOB, TOKEN
 
 def test_receivers_and_tokens_are_added_in_rows(page: Page) -> None:
     relayer = factories.relayer()
-    page.goto(f"/admin/relayers/relayer/{relayer.pk}/change/")
+    page.goto(f"/admin/relayers/relayer/{relayer.pk}/change/#rules")
     page.get_by_label("Maximum value within 24 hours").fill("1.5 ETH")
     receivers = page.get_by_role("group", name="Receivers")
     receivers.get_by_label("Receiver", exact=True).fill(ALICE)

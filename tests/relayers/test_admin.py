@@ -83,14 +83,14 @@ def test_the_list_shows_what_matters(admin_client: Client) -> None:
     shown = rows(page)
     assert [row.pop() for row in shown] == created
     assert shown == [
-        ["Relayer 1", "own", "no address", "my-chain", "unknown", "3.40282e38 wei", "never"],
-        ["Relayer 1", "disabled", "disabled paused", "sepolia", ADDRESS, "unknown", "never"],
-        ["Relayer 1", "paused", "paused low balance", "sepolia", ADDRESS, few, "3 minutes ago"],
-        ["Relayer 1", "low", "low balance", "sepolia", ADDRESS, few, "3 minutes ago"],
-        ["Relayer 1", "no-nonce", "unknown", "sepolia", ADDRESS, few, "3 minutes ago"],
-        ["Relayer 1", "no-balance", "unknown", "sepolia", ADDRESS, "unknown", "3 minutes ago"],
-        ["Relayer 1", "never-checked", "unknown", "sepolia", ADDRESS, "unknown", "never"],
-        ["Relayer 1", "active", "active", "sepolia", ADDRESS, coins, "3 minutes ago"],
+        ["Relayer 1", "own", "no address", "my-chain", "signer-1", "unknown", "3.40282e38 wei", "-", "never"],
+        ["Relayer 1", "disabled", "disabled paused", "sepolia", "signer-1", ADDRESS, "unknown", "-", "never"],
+        ["Relayer 1", "paused", "paused low balance", "sepolia", "signer-1", ADDRESS, few, "-", "3 minutes ago"],
+        ["Relayer 1", "low", "low balance", "sepolia", "signer-1", ADDRESS, few, "-", "3 minutes ago"],
+        ["Relayer 1", "no-nonce", "unknown", "sepolia", "signer-1", ADDRESS, few, "-", "3 minutes ago"],
+        ["Relayer 1", "no-balance", "unknown", "sepolia", "signer-1", ADDRESS, "unknown", "-", "3 minutes ago"],
+        ["Relayer 1", "never-checked", "unknown", "sepolia", "signer-1", ADDRESS, "unknown", "-", "never"],
+        ["Relayer 1", "active", "active", "sepolia", "signer-1", ADDRESS, coins, "-", "3 minutes ago"],
     ]
 
 

@@ -49,16 +49,37 @@ const nameWidgets = () => {
 addEventListener("load", () => setTimeout(nameWidgets));
 document.addEventListener("formset:added", () => setTimeout(nameWidgets));
 
+/* Open the tab of the page that has an element. */
+const openTab = (element) => {
+  const tab = element?.closest("[data-tab]")?.dataset.tab;
+  document.querySelector(`#tabs-wrapper a[href="#${tab}"]`)?.click();
+};
+/* A link to a part of a tab opens the tab. */
+const openLinked = () => {
+  const target = document.getElementById(location.hash.slice(1));
+  if (target?.closest("[data-tab]")) {
+    openTab(target);
+    setTimeout(() => setTimeout(() => target.scrollIntoView()));
+  }
+};
+addEventListener("load", openLinked);
+addEventListener("hashchange", openLinked);
+
 /* Focus a field, or the first invalid one in an element, even if it is collapsed or hidden behind its widget. */
 const focusField = (element) => {
   const field = element.querySelector("[aria-invalid=true]") || element;
+  openTab(field);
   for (let fold = field.closest("details"); fold; fold = fold.parentElement.closest("details")) {
     fold.open = true;
   }
   const widget = field.matches(".select2-hidden-accessible") && field.nextElementSibling;
   const shown = (widget && widget.querySelector("[role=combobox]")) || field;
-  shown.focus();
-  shown.scrollIntoView({ block: "center" });
+  const focus = () => {
+    shown.focus();
+    shown.scrollIntoView({ block: "center" });
+  };
+  // After the timer with which the theme shows a tab.
+  setTimeout(() => setTimeout(focus));
 };
 /* After a failed save, focus the first invalid field; the links of the summary focus theirs. */
 addEventListener("load", () =>
