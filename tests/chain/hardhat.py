@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import time
@@ -62,12 +62,15 @@ def contracts() -> dict[str, Contract]:
     sources = [HARDHAT / "compile.js", HARDHAT / "package-lock.json", *sorted((HARDHAT / "contracts").glob("*.sol"))]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
     kept = HARDHAT / f"node_modules/contracts-{digest}.json"
-    if not kept.exists():
-        done = subprocess.run([executable, "compile.js"], cwd=HARDHAT, check=True, stdout=subprocess.PIPE)
-        # Whole or not at all, as other processes may be doing the same.
-        written = kept.with_suffix(f".{os.getpid()}")
-        written.write_bytes(done.stdout)
-        written.replace(kept)
+    with (HARDHAT / "node_modules/contracts.lock").open("w") as lock:
+        # One process compiles, which takes seconds, and others wait for it.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            done = subprocess.run([executable, "compile.js"], cwd=HARDHAT, check=True, stdout=subprocess.PIPE)
+            # Whole or not at all, should it be killed.
+            written = kept.with_suffix(".partial")
+            written.write_bytes(done.stdout)
+            written.replace(kept)
     return {
         name: Contract(bytes.fromhex(one["creation"]), bytes.fromhex(one["runtime"]), constructor_types(one["abi"]))
         for name, one in json.loads(kept.read_bytes()).items()
