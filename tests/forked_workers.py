@@ -1,4 +1,4 @@
-"""Start workers quickly: a process that has loaded everything forks one for each line that it reads.
+"""Start workers, or single functions, quickly: a process that has loaded all forks one for each line that it reads.
 
 A worker takes more than a second of a processor to load, and a test that kills one every second would measure that.
 """
@@ -6,17 +6,20 @@ A worker takes more than a second of a processor to load, and a test that kills 
 import gc
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests import processes
 
-FORK, WAIT = "fork", "wait"
+FORK, CALL, WAIT = "fork", "call", "wait"
 
 
 class Source:
@@ -35,6 +38,10 @@ class Source:
     def fork(self, log: Path | None = None, **settings: Any) -> "Worker":
         """Start a worker with a log and settings of its own, among which can be the URL of its task queue."""
         return Worker(self, self.ask({"order": FORK, "log": str(log or ""), "settings": settings}))
+
+    def call(self, function: str, crash_at: str = "") -> "Worker":
+        """Call a function, named as `module:function`, in a process that ends with it, or at a step of sending."""
+        return Worker(self, self.ask({"order": CALL, "function": function, "crash_at": crash_at}))
 
     def ask(self, order: dict[str, Any]) -> int:
         assert self._process.stdin
@@ -107,22 +114,31 @@ def main() -> None:
             # Until it is asked for, an ended process keeps its code and its id.
             _, status = os.waitpid(order["pid"], 0)
             print(os.waitstatus_to_exitcode(status), flush=True)
+        elif order["order"] == CALL:
+            print(fork(partial(call, order["function"], order["crash_at"])), flush=True)
         else:
-            print(fork(order["log"], order["settings"]), flush=True)
+            print(fork(partial(work, order["log"], order["settings"])), flush=True)
 
 
-def fork(log: str, changed: dict[str, Any]) -> int:
+def fork(run: Callable[[], None]) -> int:
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
-        work(log, changed)
+        run()
         code = 0
     except BaseException:  # the process ends here, whatever it is
         traceback.print_exc()
     finally:
         os._exit(code)
+
+
+def call(function: str, point: str) -> None:
+    from tests.chaos.children import crash_at
+
+    crash_at(point)
+    pkgutil.resolve_name(function)()
 
 
 def work(log: str, changed: dict[str, Any]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
-import sys
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ import pytest
 from relayer_service.database.clock import database_now
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer, RelayerHealth
-from tests import processes
 from tests.chaos.cases import TOP_UP_POINTS
-from tests.concurrency import PATIENCE_SECONDS, in_threads
+from tests.concurrency import in_threads
+from tests.forked_workers import Source
 from tests.relayers import factories
 from tests.transactions import accounts
 from tests.transactions import factories as lane_factories
@@ -24,8 +25,6 @@ from tests.transactions.mempool import MempoolChain
 from transactions.models import Lane, Status, TopUp, Transaction
 from transactions.requests import actions
 from transactions.top_ups import finding, sending
-
-SWEEP = "import django; django.setup(); from transactions.top_ups import finding; finding.sweep()"
 
 
 @pytest.fixture
@@ -96,27 +95,32 @@ def test_a_block_that_does_not_exist_holds_up_no_top_up(funded: Funded, name: st
     assert funded.states() == [("succeeded", 3), ("open", 3)]
 
 
-def swept_by_processes(*crashes: str) -> list[int]:
+@pytest.fixture
+def source(funded: Funded, tmp_path: Path) -> Iterator[Source]:
+    source = Source(tmp_path / "log", EXTENSIONS="transactions")
+    yield source
+    source.end()
+
+
+def swept_by_processes(source: Source, *crashes: str) -> list[int]:
     """Sweep in as many processes at once, each killed at its step, and return their exit codes."""
-    settings = {"EXTENSIONS": "transactions"}
-    command = [sys.executable, "-c", SWEEP]
-    started = [processes.start(command, processes.environment(CRASH_AT=each, **settings)) for each in crashes]
-    return [process.wait(PATIENCE_SECONDS) for process in started]
+    started = [source.call("transactions.top_ups.finding:sweep", each) for each in crashes]
+    return [each.wait() for each in started]
 
 
-def test_kills_at_every_step_neither_lose_nor_double_it(funded: Funded) -> None:
+def test_kills_at_every_step_neither_lose_nor_double_it(funded: Funded, source: Source) -> None:
     for step in TOP_UP_POINTS[:-2]:
-        assert swept_by_processes(step) == [-signal.SIGKILL]
+        assert swept_by_processes(source, step) == [-signal.SIGKILL]
         # One transaction writes both, or none.
         assert (TopUp.objects.count(), Transaction.objects.count()) == (0, 0)
-    assert swept_by_processes("top_up_committed") == [-signal.SIGKILL]
-    assert swept_by_processes("", "") == [0, 0]
+    assert swept_by_processes(source, "top_up_committed") == [-signal.SIGKILL]
+    assert swept_by_processes(source, "", "") == [0, 0]
     assert funded.states() == [("open", 3)]
 
     funded.work(4)
-    assert swept_by_processes("top_up_settled") == [-signal.SIGKILL]
+    assert swept_by_processes(source, "top_up_settled") == [-signal.SIGKILL]
     funded.work()
-    assert swept_by_processes("", "") == [0, 0]
+    assert swept_by_processes(source, "", "") == [0, 0]
     assert funded.states() == [("succeeded", 3)]
     assert (funded.received(), funded.balance(), len(funded.requests())) == (3 * ETH, 3 * ETH, 1)
 
