@@ -13,6 +13,8 @@ GWEI, GWEI_DECIMALS = "gwei", 9
 # An amount that would need more decimal places is shown in wei.
 MAX_DECIMAL_PLACES = 9
 SIGNIFICANT_DIGITS = 6
+# In wei, a thousandth of a gwei: lower prices are shown in wei.
+TINY_PRICE = 10**6
 AMOUNT = re.compile(r"(?P<whole>[0-9]{1,78})(?:\.(?P<part>[0-9]{1,78}))?\s*(?P<unit>(?![0-9.])\S*)", re.A)
 
 
@@ -35,7 +37,9 @@ def _unit(value: int, network: Network | None) -> tuple[int, str]:
 
 
 def gwei(price: int) -> str:
-    """Return a price of gas."""
+    """Return a price of gas, in wei if it is tiny."""
+    if 0 < price < TINY_PRICE:
+        return f"{price} wei"
     return f"{decimal_text(price, GWEI_DECIMALS)} {GWEI}"
 
 

@@ -38,7 +38,7 @@ COLUMNS = {**ATTRIBUTES, "spending_rules": "spending", "reserve": "reserve_text"
 FUNDING_PAUSED = "the funding relayer is paused: it sends nothing until it is resumed"
 UNKNOWN = "object with this ID does not exist"
 TOP_UP_REMOVED = "removed, because the account or the signer changes; set it again to have this account topped up"
-ABOVE_MINIMUM = "the top-up minimum is not above it: the relayer waits for funds before it is topped up"
+ABOVE_MINIMUM = "the top-up minimum is not above the reserve: it waits for funds before it is topped up"
 CHANGED = "the signer was changed concurrently: try again"
 SHARED = "the relayer {} has the same account on this chain, and only one of them can send: choose another signer"
 

@@ -122,7 +122,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     receiver = column("to", formatting.receiver)
     shown_value = column("value", formatting.value)
     listed_value = column("value", formatting.listed_value)
-    reason = column("why", lambda row: formatting.readable(status_reason(row, row.lane)) or "-")
+    reason = column("why", lambda row: formatting.readable(status_reason(row, row.lane), known_network(row)) or "-")
     shown_data = column("data", lambda row: formatting.hexadecimal(row.data))
 
     @display(description="token call")

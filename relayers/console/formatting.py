@@ -65,13 +65,17 @@ def badges(relayer: Any) -> str:
     waits = getattr(relayer, "waits_for_funds", False)
     shown = [label(state, VARIANTS[state]) for state in relayer.states if not waits or state != ACTIVE]
     if waits:
-        shown.append(label(waiting_for_funds(relayer.missing_funds, networks().get(relayer.network)), "warning"))
+        shown.append(waiting_for_funds(relayer.missing_funds, networks().get(relayer.network)))
     return format_html_join(" ", "{}", ([each] for each in shown))
 
 
 def waiting_for_funds(missing: int | None, network: Network | None) -> str:
-    text = "waiting for funds"
-    return text if missing is None else format_html("{}: {} missing", text, amount(missing, network))
+    """Return a badge, and how much is missing below it."""
+    if missing is None:
+        return label("waiting for funds", "warning")
+    text = '{} <span class="block text-xs" title="{}">{} missing</span>'
+    badge = label("waiting for funds:", "warning")
+    return format_html(text, badge, coins(missing, network), rounded_coins(missing, network))
 
 
 def address(row: Any) -> str:

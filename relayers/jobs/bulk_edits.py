@@ -111,4 +111,6 @@ def groups(selection: Selection, changes: Changes, answers: ProbeCache) -> Itera
         except ValidationError as error:
             yield Group(network, count, "; ".join(error.messages), "")
         else:
-            yield Group(network, count, "", "; ".join(dict.fromkeys(text for _, text in write.warnings)))
+            # One about the reserve depends on each relayer.
+            warnings = dict.fromkeys(text for path, text in write.warnings if path != RESERVE)
+            yield Group(network, count, "", "; ".join(warnings))

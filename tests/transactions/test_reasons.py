@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from chain.networks import networks
 from relayers.models import Relayer, RelayerHealth
+from transactions.console.formatting import readable
 from transactions.models import Attempt, Lane, Transaction
 from transactions.records.reasons import Position, status_reason
 
@@ -117,3 +119,12 @@ def reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str, Any]) -
 )  # fmt: skip
 def test_the_reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str, Any], expected: str) -> None:
     assert reason(row, lane, relayer) == expected
+
+
+def test_pages_show_amounts_of_a_reason_with_their_units() -> None:
+    text = (
+        "Value 2000000000000000000 wei; 1 wei of 4000000000000000000 wei are left since 2026-01-01T12:00:00.000000Z."
+    )
+    shown = "Value 2 POL; 1 wei of 4 POL left since 2026-01-01 12:00 UTC."
+    assert readable(text, networks()["polygon"]) == shown
+    assert readable("Value 5 wei; 10 gwei.", None) == "Value 5 wei; 10 gwei."

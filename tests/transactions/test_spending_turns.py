@@ -61,7 +61,7 @@ def test_a_row_that_the_rules_no_longer_allow_fails_with_the_rule(relayer: Relay
     rule = "Refused by the spending rule max_value of the relayer"
     reason = f"{rule}: Value 5 wei; the maximum of a transaction is 4 wei."
     price = (
-        f"Its gas_price must not be above {1_000 * GWEI} wei, the maximum of automatic prices: the relayer or the "
+        "Its gas_price must not be above 1000 gwei, the maximum of automatic prices: the relayer or the "
         "token has spending rules."
     )
     failed = [("failed", None, reason), ("failed", None, price)]
@@ -78,7 +78,7 @@ def test_a_requested_price_that_rules_no_longer_allow_is_not_signed(relayer: Rel
     limit_relayer(relayer, max_value="5")
     take_turn(lane)
     reason = (
-        f"Its price is not raised. Its max_priority_fee_per_gas must not be above {1_000 * GWEI} wei, the maximum of "
+        "Its price is not raised. Its max_priority_fee_per_gas must not be above 1000 gwei, the maximum of "
         "automatic prices: the relayer or the token has spending rules."
     )
     assert (state(row), row.attempts.count()) == (("submitted", 0, reason), 1)

@@ -139,7 +139,7 @@ def test_the_fragment_shows_prices_against_the_market(admin_client: Client) -> N
     assert [cell[2] for cell in cells(before)][2:] == ["Resend", ""]
     assert [cell[2] for cell in cells(found)][2:] == ["Speed up", ""]
     price = found.context["stuck"]["cells"][2]["facts"]["Price"]
-    assert price.startswith("0.00000009 gwei, market 0.001 gwei")
+    assert price.startswith("90 wei, market 0.001 gwei")
     assert "below base fee" in price
     now = ["Now", "at most 0.00000009 gwei, priority 0.000000001 gwei", *["1,890,000 wei"] * 2]
     new = ["at most 0.001 gwei, priority 0.001 gwei", "0.0000000210021 ETH", "0.0000000210033 ETH"]
@@ -154,7 +154,7 @@ def test_the_fragment_shows_prices_against_the_market(admin_client: Client) -> N
     lane.relayer.set_rpc_urls([{"url": "http://127.0.0.1:1", "weight": 100}])
     lane.relayer.save()
     found = admin_client.get(f"{LANES}{lane.pk}/strip/")
-    assert found.context["stuck"]["cells"][2]["facts"]["Price"] == "0.00000009 gwei"
+    assert found.context["stuck"]["cells"][2]["facts"]["Price"] == "90 wei"
     idle = relayer_factories.relayer(identifier="idle", address=factories.RECEIVER)
     assert admin_client.get(f"/admin/relayers/relayer/{idle.pk}/strip/").content == b""
 

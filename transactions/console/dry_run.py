@@ -8,6 +8,7 @@ from chain.units import coins, gwei
 from relayer_service.background.shares import Busy
 from relayer_service.console.overview.dashboard import label
 from relayers.models import Relayer
+from transactions.console.formatting import readable
 from transactions.limits.holders import GAS
 from transactions.requests.dry_run import Check, DryRun, Estimate, LimitCheck, check
 
@@ -24,11 +25,11 @@ def outcome(relayer: Relayer, values: dict[str, Any], network: Network | None) -
         return {"fault": BUSY}
     return {
         "verdict": verdict(found.allowed),
-        "checks": {"headers": CHECK_HEADERS, "rows": [check_row(each) for each in found.checks]},
+        "checks": {"headers": CHECK_HEADERS, "rows": [check_row(each, network) for each in found.checks]},
         "limits": {"headers": LIMIT_HEADERS, "rows": [limit_row(each, network) for each in found.limits]},
         "facts": facts(found.estimate, network),
         "reason": found.estimate.reason,
-        "refusals": [*refusals(found)],
+        "refusals": [readable(text, network) for text in refusals(found)],
     }
 
 
@@ -43,8 +44,8 @@ def verdict(allowed: bool) -> str:
     return label("allowed", "success") if allowed else label("refused", "danger")
 
 
-def check_row(each: Check) -> list[str]:
-    return [each.rule, SOURCES.get(each.source, each.source), verdict(each.allowed), each.text]
+def check_row(each: Check, network: Network | None) -> list[str]:
+    return [each.rule, SOURCES.get(each.source, each.source), verdict(each.allowed), readable(each.text, network)]
 
 
 def limit_row(each: LimitCheck, network: Network | None) -> list[str]:

@@ -9,7 +9,8 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from chain.units import coins
+from chain.networks import Network
+from chain.units import coins, rounded_coins
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.overview.dashboard import label
 from relayer_service.console.references import link
@@ -18,6 +19,7 @@ from spending import erc20
 from spending.erc20 import TokenCall
 from transactions.models import Hold, Lane, Status, Transaction, Waiting
 from transactions.records.networks import known_network
+from transactions.records.reasons import halt_reason
 
 # In wei: smaller values are shown in wei.
 SMALL_VALUE = 10**9
@@ -38,6 +40,8 @@ COPIED = """
 """
 # A time in a `status_reason`, as programs read it.
 TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z", re.ASCII)
+# An amount in a reason, as programs read it.
+WEI = re.compile(r"\b(\d{1,78}) wei\b", re.ASCII)
 # Characters of each end of a shortened address.
 ENDS = 6
 VARIANTS: dict[str, str] = {
@@ -72,8 +76,9 @@ class HoldEntry(NamedTuple):
         return Hold(self.reason).label if self.reason in Hold else self.reason
 
 
-def readable(reason: str) -> str:
-    """Return a reason with its times as pages show them."""
+def readable(reason: str, network: Network | None = None) -> str:
+    """Return a reason with its times and amounts as pages show them."""
+    reason = WEI.sub(lambda found: coins(int(found[1]), network), reason)
     return TIME.sub(lambda found: to_the_minute(datetime.fromisoformat(found[0])), reason)
 
 
@@ -164,17 +169,20 @@ def hold_entries(lane: Lane) -> Iterator[HoldEntry]:
 def lane_badges(lane: Lane) -> str:
     shown = [label(HELD_TEXTS.get(entry.reason, entry.reason), "danger") for entry in hold_entries(lane)]
     if lane.waiting == Waiting.FUNDS:
-        missing = int(lane.missing_text) if lane.missing_text else None
-        shown.append(label(waiting_for_funds(missing, known_network(lane)), "warning"))
+        shown.append(waiting_for_funds(lane.missing, known_network(lane)))
     elif lane.waiting:
         shown.append(label(WAITING_TEXTS.get(lane.waiting, lane.waiting), "warning"))
+    if halt_reason(lane):
+        shown.append(label("no new block", "danger"))
     return format_html_join(" ", "{}", ([each] for each in shown or [label("running", "success")]))
 
 
 def lane_reason(lane: Lane) -> str:
     """Return why a lane assigns no nonces to requests; "" if it does."""
     parts = [sentence(entry.label, entry.details) for entry in hold_entries(lane)]
-    if lane.waiting:
+    if lane.waiting == Waiting.FUNDS and lane.missing is not None and not parts:
+        parts.append(f"{Waiting.FUNDS.label}: {rounded_coins(lane.missing, known_network(lane))} missing.")
+    elif lane.waiting:
         parts.append(sentence(Waiting(lane.waiting).label, lane.waiting_details))
     return " ".join(parts)
 

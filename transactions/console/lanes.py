@@ -99,7 +99,7 @@ class LaneAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Lane]:
         lanes: QuerySet[Lane] = super().get_queryset(request)
-        return lanes.select_related("relayer").defer("relayer__custom_rpc_urls", "relayer__private_rpc_urls")
+        return lanes.select_related("relayer", "watch").defer("relayer__custom_rpc_urls", "relayer__private_rpc_urls")
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)

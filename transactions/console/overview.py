@@ -54,6 +54,7 @@ from transactions.models import (
     Transaction,
     Waiting,
 )
+from transactions.records.networks import known_network
 from transactions.records.queues import with_oldest_due
 from transactions.records.reasons import status_reason
 from transactions.requests.accepting import Request, accept
@@ -174,7 +175,7 @@ def lane_example(lane: Lane) -> Example:
 
 
 def late_example(row: Transaction) -> Example:
-    why = formatting.readable(status_reason(row, row.lane))
+    why = formatting.readable(status_reason(row, row.lane), known_network(row))
     reason = f"The oldest is {row.status}{f': {why}' if why else '.'}"
     # The page that says why, and what to do.
     return Example(name_of(row.relayer, row.lane), lane_url(row.lane_id), reason)
@@ -182,7 +183,8 @@ def late_example(row: Transaction) -> Example:
 
 def top_up_example(top_up: TopUp) -> Example:
     page = reverse("admin:relayers_relayer_change", args=[top_up.relayer.pk])
-    return Example(f"{top_up.relayer.name} ({top_up.relayer.identifier})", page, top_up.reason)
+    why = formatting.readable(top_up.reason, networks().get(top_up.relayer.network))
+    return Example(f"{top_up.relayer.name} ({top_up.relayer.identifier})", page, why)
 
 
 def name_of(relayer: Relayer | None, lane: Lane) -> str:

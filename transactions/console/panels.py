@@ -31,6 +31,7 @@ from transactions.console.permissions import TransactionsPanel, may_view_transac
 from transactions.console.top_ups import purpose
 from transactions.lanes.prices.pricing import price_text
 from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
+from transactions.records.networks import known_network
 from transactions.records.reasons import positions, status_reason
 
 MAX_CHANGES = 50
@@ -78,7 +79,7 @@ class Progress(Panel):
         # The template shows the acceptance, with who requested it.
         later = StatusChange.objects.filter(transaction=row).exclude(from_status="", to_status=Status.PENDING)
         changes = list(later.order_by("-version")[:MAX_CHANGES])
-        reason = formatting.readable(status_reason(row, row.lane, positions([row]).get(row.pk)))
+        reason = formatting.readable(status_reason(row, row.lane, positions([row]).get(row.pk)), known_network(row))
         entries = [*map(timeline_entry, changes), *map(request_entry, requests(row))]
         lines, is_over = sorted(entries, key=lambda entry: entry["at"], reverse=True), row.status in FINAL
         shown = {"facts": facts, "reason": reason, "lines": lines, "row": row, "is_over": is_over}

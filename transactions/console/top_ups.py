@@ -14,6 +14,7 @@ from relayer_service.console.overview.dashboard import label
 from relayer_service.console.references import MAX_SHOWN, and_more, link
 from relayer_service.database.clock import database_now
 from relayers.models import Relayer
+from transactions.console import formatting
 from transactions.console.permissions import TransactionsPanel
 from transactions.models import TopUp, Transaction
 
@@ -36,6 +37,7 @@ class RelayerFunding(TransactionsPanel):
         last = TopUp.objects.filter(relayer=relayer).select_related("transaction").order_by("-pk").first()
         facts = {**_funding(relayer), **_last(relayer, last, database_now()), **_funded(relayer)}
         reason = last.reason if last is not None and last.due_at is not None else ""
+        reason = formatting.readable(reason, networks().get(relayer.network))
         return {"relayer_funding": {"facts": facts, "reason": reason}}
 
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from chain.nodes.plausibility import tip_limit
+from chain.units import gwei
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Forbidden
 from relayers.models import Relayer
@@ -22,9 +23,7 @@ LIMIT_RULES = {"value": "max_value_per_day", GAS: "max_gas_cost_per_day"}
 LIMIT_WORDS = {"value": ("Value", " wei"), GAS: ("Gas cost of at most", " wei")}
 TOKEN_LIMIT_RULE = "tokens.max_amount_per_day"  # noqa: S105  # not a password
 SELECTOR_BYTES = 4
-ABOVE_AUTOMATIC = (
-    "must not be above {} wei, the maximum of automatic prices: the relayer or the token has spending rules"
-)
+ABOVE_AUTOMATIC = "must not be above {}, the maximum of automatic prices: the relayer or the token has spending rules"
 NO_POLICY = "The spending rules of the token that requested it no longer exist."
 
 # The policy and the name of a limit.
@@ -121,7 +120,9 @@ def ceiling_faults(values: Mapping[str, Any], relayer: Relayer, holders: Iterabl
     maximums = {"max_priority_fee_per_gas": network.tip_ceiling, "max_fee_per_gas": network.max_gas_price}
     maximums["gas_price"] = tip_limit(network.max_gas_price, 0)
     return {
-        name: [ABOVE_AUTOMATIC.format(maximum)] for name, maximum in maximums.items() if values.get(name, 0) > maximum
+        name: [ABOVE_AUTOMATIC.format(gwei(maximum))]
+        for name, maximum in maximums.items()
+        if values.get(name, 0) > maximum
     }
 
 

@@ -138,6 +138,11 @@ class Lane(Leased):
         return f"{self.address} on chain {self.chain_id}"
 
     @property
+    def missing(self) -> int | None:
+        """The missing funds in wei, if they are known."""
+        return int(self.missing_text) if self.missing_text else None
+
+    @property
     def halted_since(self) -> datetime | None:
         """Since when its chain has had no new block, if that is too long. Read with its `watch`, while it has work."""
         return self.watch.halted_since if self.watch else None

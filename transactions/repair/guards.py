@@ -80,8 +80,8 @@ class LaneGuard(Guard):
         return found if lane.next_nonce is None else {**found, "nonce": str(lane.next_nonce)}
 
     def missing_funds(self, relayers: Collection[int]) -> dict[int, int | None]:
-        lanes = Lane.objects.filter(relayer__in=relayers, waiting=Waiting.FUNDS)
-        return {key: int(text) if text else None for key, text in lanes.values_list("relayer", "missing_text") if key}
+        lanes = Lane.objects.filter(relayer__in=relayers, waiting=Waiting.FUNDS).only("relayer", "missing_text")
+        return {lane.relayer_id: lane.missing for lane in lanes if lane.relayer_id}
 
     def halted_chains(self) -> dict[int, datetime]:
         lanes = Lane.objects.filter(IS_HALTED).order_by("-watch__halted_since")

@@ -11,13 +11,14 @@ from chain.networks import BaseFeeRule, Network
 from chain.transactions import NotATransaction
 from chain.transactions import Transaction as Payload
 from chain.transactions.model import DYNAMIC_FEE, LEGACY
+from chain.units import gwei
 from relayers.policies import PolicyRefused, check_receiver, fee_options
 from transactions.models import Transaction
 
 Faults = dict[str, list[str]]
 
 NO_MAX_FEES = "{} has no maximum fees: send gas_price or speed"
-ABOVE_CAP = "must not be above the relayer's policy gas_price_cap, {} wei"
+ABOVE_CAP = "must not be above the relayer's policy gas_price_cap, {}"
 
 
 def pricing_of(values: Mapping[str, Any]) -> str:
@@ -84,5 +85,5 @@ def _price_faults(values: Mapping[str, Any], policies: Mapping[str, Any], networ
             found["max_fee_per_gas"] = ["the relayer's policy eip1559_pricing is false: send gas_price or speed"]
     for name in ("gas_price", "max_fee_per_gas"):
         if options.price_cap is not None and values.get(name, 0) > options.price_cap:
-            found.setdefault(name, []).append(ABOVE_CAP.format(options.price_cap))
+            found.setdefault(name, []).append(ABOVE_CAP.format(gwei(options.price_cap)))
     return found

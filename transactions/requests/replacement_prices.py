@@ -5,6 +5,7 @@ from typing import Any
 
 from chain.networks import Network
 from chain.transactions import Prices
+from chain.units import gwei
 from transactions.lanes.prices import pricing
 from transactions.models import Attempt, Transaction
 from transactions.records.networks import network_of
@@ -17,7 +18,7 @@ PRICE_FIELDS: dict[str, tuple[str, ...]] = {
     Pricing.SPEED: (),
 }
 OTHER_TYPE = "the transaction in flight has {}: send {}, or speed"
-TOO_LOW = "must be at least {} wei, to replace the transaction in flight"
+TOO_LOW = "must be at least {}, to replace the transaction in flight"
 
 
 def attempts_at_nonce(row: Transaction) -> list[Attempt]:
@@ -47,7 +48,7 @@ def price_faults(values: Mapping[str, Any], attempts: Sequence[Attempt]) -> dict
         "max_priority_fee_per_gas": minimum.max_priority_fee,
     }
     return {
-        name: [TOO_LOW.format(minimums[name])]
+        name: [TOO_LOW.format(gwei(minimums[name] or 0))]
         for name in PRICE_FIELDS[own]
         if name in values and values[name] < (minimums[name] or 0)
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
+from chain.units import gwei
 from relayers.models import Relayer
 from tests.api import Answer, Api
 from tests.contract import bodies
@@ -49,7 +50,7 @@ def limit(holder: str, relayer: Relayer) -> None:
 
 def fault(name: str, maximum: int) -> str:
     rest = "the maximum of automatic prices: the relayer or the token has spending rules"
-    return f"{name}: must not be above {maximum} wei, {rest}"
+    return f"{name}: must not be above {gwei(maximum)}, {rest}"
 
 
 def refused(answer: Answer, name: str) -> None:

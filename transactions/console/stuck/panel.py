@@ -123,7 +123,7 @@ def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice],
     return {
         "title": "Why is it stuck?" if main.is_stuck else "Nonces",
         "is_stuck": main.is_stuck,
-        "headline": formatting.readable(" ".join([main.text, *causes])),
+        "headline": formatting.readable(" ".join([main.text, *causes]), known_network(lane)),
         "main": _release_button(request, lane, origin) or main_button(cells, buttons),
         "cells": shown,
         "more_nonces": and_more(nonces.hidden),
@@ -238,7 +238,7 @@ def _facts(cell: Cell, reason: str) -> dict[str, str]:
         facts["Price"] = price_text(cell)
         facts["Last answer"] = last_answer(cell)
     elif reason:
-        facts["Why"] = formatting.readable(reason)
+        facts["Why"] = formatting.readable(reason, known_network(row) if row else None)
     return facts
 
 
