@@ -236,6 +236,7 @@ MIDDLEWARE = [
     "relayer_service.api.middleware.ApiMiddleware",
     "relayer_service.api.middleware.RequestMiddleware",
     "relayer_service.api.middleware.HttpsOnlyMiddleware",
+    "tokens.middleware.TokenUseMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "relayer_service.console.middleware.WhiteNoiseMiddleware",
     "relayer_service.console.middleware.CSPMiddleware",

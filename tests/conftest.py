@@ -38,7 +38,7 @@ from rpc import counters
 from tests import database_copies, processes
 from tests.api import Api, WireApi
 from tests.chain.fixtures import chain, deployed, faulty, hardhat, quick_nodes, restored_chain
-from tokens import credentials
+from tokens import credentials, uses
 from tokens.models import AccessToken
 
 __all__ = ["chain", "deployed", "faulty", "hardhat", "quick_nodes", "restored_chain"]
@@ -149,6 +149,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(queue, "storage", MemoryStorage("tests"))
     # Tests write what was counted when they mean to.
     monkeypatch.setattr(counters.counter, "writes_by_itself", False)
+    monkeypatch.setattr(uses.pending, "writes_by_itself", False)
     monkeypatch.setattr(probes, "start", partial(start_probe, probes.start))
     forget_everything()
     yield
@@ -170,6 +171,7 @@ def start_probe(start: Callable[[Any], Future[Any]], probe: Callable[[], Any]) -
 def forget_everything() -> None:
     ttl_cache.clear_all()
     counters.counter.reset()
+    uses.pending.reset()
     call_statistics.pending.reset()
     breakers.set_taken_out(())
     FailOpenRedisCache.down_until = 0.0

@@ -18,10 +18,11 @@ from relayer_service.console.confirmation import PendingAction
 from relayer_service.console.dates import ago_titled, to_the_minute
 from relayer_service.console.lists.changelists import MAX_LISTED
 from relayer_service.console.lists.filters import StateFilter
-from relayer_service.console.references import and_more, is_key, link
+from relayer_service.console.references import is_key, link
 from relayer_service.database.prefixes import CaseFolded
 from spending.console.formatting import shown_rules
 from spending.writes import stored_rules
+from tokens.console.activity import MAX_FAMILY_SHOWN, active_successors, listed
 from tokens.console.forms import AccessTokenForm, DisableForm, RelayerChoices, RotationForm
 from tokens.models import WITH_PREDECESSOR, AccessToken, lock_family, states
 from tokens.writes import NotRotatable, rotate
@@ -30,23 +31,11 @@ ROTATION = (
     "A new token with the same rights, limits and expiry is issued and shown once. The old one is accepted for the "
     "overlap, then expires. A token can be rotated once."
 )
-MAX_FAMILY_SHOWN = 20
 # The rights that each token of a family has for itself.
 OWN_RIGHTS = {"user", "expires_at", "allowed_networks", "scopes", "allowed_relayers"}
 
 
 DISABLED = "Every process rejects a disabled token within seconds. Only superusers can enable it again."
-
-
-def active_successors(*keys: int) -> Any:
-    return AccessToken.objects.filter(pk__in=keys).successors().filter(states()["active"])
-
-
-def listed(tokens: QuerySet[AccessToken]) -> str:
-    """Return links to the first of some tokens, and the number of the others."""
-    count, shown = tokens.count(), list(tokens[:MAX_FAMILY_SHOWN])
-    links = format_html_join(", ", "{}", ([link(each)] for each in shown))
-    return format_html("{} {}", links, and_more(count - len(shown))) if shown else "none"
 
 
 class TokenStateFilter(StateFilter):
@@ -196,7 +185,7 @@ class AccessTokenAdmin(ResourceAdmin):
         except NotRotatable as error:
             self.message_user(request, f"Not rotated: {error}.", messages.ERROR)
             return pending.leave()
-        return self._show_issued(request, rotation.new, rotation.text)
+        return self.show_issued(request, rotation.new, rotation.text)
 
     def has_rotate_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         """Return whether the user is a superuser: whoever rotates a token sees one with all its rights."""
@@ -247,8 +236,8 @@ class AccessTokenAdmin(ResourceAdmin):
     def response_add(
         self, request: HttpRequest, obj: AccessToken, post_url_continue: str | None = None
     ) -> HttpResponse:
-        return self._show_issued(request, obj, obj.issued)  # type: ignore[attr-defined]
+        return self.show_issued(request, obj, obj.issued)  # type: ignore[attr-defined]
 
-    def _show_issued(self, request: HttpRequest, token: AccessToken, text: str) -> HttpResponse:
+    def show_issued(self, request: HttpRequest, token: AccessToken, text: str) -> HttpResponse:
         template = "admin/tokens/accesstoken/issued.html"
         return self.show_once(request, "Token issued", template, {"token": token, "text": text})

@@ -4,6 +4,7 @@ from django.apps import AppConfig
 class TokensConfig(AppConfig):
     name = "tokens"
     verbose_name = "Access"
+    admin_panels = {"tokens.AccessToken": ["tokens.console.activity.Activity"]}
     attention_subjects = {50: "tokens.console.overview.attention"}
     dashboard_cards = {80: "tokens.console.overview.card"}
     getting_started_steps = {50: "tokens.console.overview.step"}

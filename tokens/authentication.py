@@ -39,7 +39,11 @@ class BearerAuthentication(BaseAuthentication):
         scheme, _, text = header.strip(" ").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        token = self._token(text.lstrip(" "), request.META.get("REMOTE_ADDR", ""))
+        token = self._token(text.lstrip(" "))
+        # Its uses are counted, also those that are rejected.
+        request._request.access_token_id = token.pk  # type: ignore[attr-defined]
+        if not token.is_usable(request.META.get("REMOTE_ADDR", "")):
+            raise self._rejection("expired, disabled or from another network", token.key)
         # For the request's log line and the audit log.
         request._request.access_token_key = token.key  # type: ignore[attr-defined]
         request._request.access_token_name = token.name  # type: ignore[attr-defined]
@@ -49,12 +53,9 @@ class BearerAuthentication(BaseAuthentication):
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
 
-    def _token(self, text: str, address: str) -> AccessToken:
+    def _token(self, text: str) -> AccessToken:
         digest = hashlib.sha256(text.encode()).digest()
-        token = verified_tokens.get_or_read(digest, lambda: self._verify(text), CACHE_SECONDS)
-        if not token.is_usable(address):
-            raise self._rejection("expired, disabled or from another network", token.key)
-        return token
+        return verified_tokens.get_or_read(digest, lambda: self._verify(text), CACHE_SECONDS)
 
     def _verify(self, text: str) -> AccessToken:
         credential = credentials.parse(text)

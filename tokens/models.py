@@ -3,7 +3,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -202,6 +202,7 @@ class AccessToken(models.Model):
         help_text="A token that succeeds another one has the same, with what was spent.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    first_used_at = models.DateTimeField(null=True, editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False, help_text="Updated at most once a minute.")
     expiry_announced_at = models.DateTimeField(null=True, editable=False)
     replaced_at = models.DateTimeField(
@@ -217,6 +218,8 @@ class AccessToken(models.Model):
     )
 
     objects = AccessTokenManager()
+    # Since when the page of a leaked token shows what was done with it.
+    since: datetime | None = None
 
     class Meta:
         ordering = ["-created_at", "-id"]
@@ -318,6 +321,35 @@ class AccessToken(models.Model):
             return False
         networks = [ipaddress.ip_network(item) for item in self.allowed_networks]
         return not networks or incoming.is_within(address, networks)
+
+
+class TokenUse(models.Model):
+    """The requests with a token from one address, or from all others once it was used from many."""
+
+    # Without a constraint: the uses of a deleted token are pruned.
+    token = models.ForeignKey(
+        AccessToken, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="+"
+    )
+    address = models.CharField(
+        max_length=64, help_text="An IPv4 address or a /64 network of IPv6; empty: all others, or unknown."
+    )
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    requests = models.PositiveBigIntegerField()
+    forbidden = models.PositiveBigIntegerField(help_text="Answered with 403, except by spending rules.")
+    refused = models.PositiveBigIntegerField(help_text="Refused by spending rules.")
+    rejected = models.PositiveBigIntegerField(
+        help_text="Answered with 401, as it was disabled, expired or from another network."
+    )
+
+    class Meta:
+        # Shown only on the pages of tokens.
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["token", "address"], name="token_use_once")]
+        indexes = [models.Index("last_at", name="token_use_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.requests} requests from {self.address}"
 
 
 # Recently verified tokens by a hash of their text. Threads share the rows and only read them.

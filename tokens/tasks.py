@@ -1,14 +1,15 @@
 from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Case, F, Q, Value, When
 from django.utils import timezone
 
 from notifications.emitting import emit_to_all
 from relayer_service.background.tasks import periodic, task
 from relayer_service.database.clock import timestamp
+from tokens import uses
 from tokens.events import TOKEN_EXPIRING, TokenExpiringData
-from tokens.models import AccessToken
+from tokens.models import AccessToken, TokenUse
 
 # How long before a token expires webhooks are notified.
 NOTICE_PERIODS = (timedelta(days=14), timedelta(days=3))
@@ -16,10 +17,19 @@ NOTICE_PERIODS = (timedelta(days=14), timedelta(days=3))
 
 @task()
 def record_use(token_id: int, used_timestamp: float) -> None:
-    """Write a token's last use, at most once a minute across all processes."""
+    """Write a token's last use, at most once a minute across all processes, and its first."""
     used_at = datetime.fromtimestamp(used_timestamp, UTC)
     stale = Q(last_used_at=None) | Q(last_used_at__lt=used_at - timedelta(minutes=1))
-    AccessToken.objects.filter(stale, pk=token_id).update(last_used_at=used_at)
+    AccessToken.objects.filter(stale, pk=token_id).update(
+        last_used_at=used_at,
+        # Unknown for a token that an earlier release recorded the use of.
+        first_used_at=Case(When(last_used_at=None, then=Value(used_at)), default=F("first_used_at")),
+    )
+
+
+@periodic(seconds=60 * 60)
+def prune_token_uses() -> None:
+    TokenUse.objects.filter(last_at__lt=timezone.now() - uses.KEPT).delete()
 
 
 @periodic(seconds=60 * 60)

@@ -1,7 +1,7 @@
 """The single write path of access tokens: issuing, rotating and changing them."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Self
 
 from django.db import transaction
@@ -119,11 +119,29 @@ def rotate(token_id: int, overlap: timedelta = DEFAULT_OVERLAP, lifetime: timede
         if AccessToken.objects.filter(family=token.family_key)[:MAX_FAMILY].count() == MAX_FAMILY:
             raise NotRotatable(f"the token was rotated {MAX_FAMILY:,} times: issue a new one")
         now = timezone.now()
-        write = AccessTokenWrite(token)
-        kept = {name: getattr(token, name) for name in KEPT}
-        family = token.family_key
-        issued, text = issue(expires_at=now + lifetime if lifetime else token.expires_at, family=family, **kept)
         expires_at = min(now + overlap, token.expires_at or now + overlap)
-        write.set({"expires_at": expires_at, "replaced_at": now, "family": family})
-        write.save(f"Replaced by {issued}.")
+        changes = {"expires_at": expires_at, "replaced_at": now}
+        return _replace(token, now + lifetime if lifetime else token.expires_at, changes)
+
+
+def reissue(token_id: int) -> Rotation:
+    """Issue the successor of a revoked token, which expires when the newest of its successors would."""
+    with transaction.atomic():
+        family = [each for each in lock_family(token_id) if each.pk >= token_id]
+        if not family:
+            raise NotRotatable("the token is deleted: issue a new one")
+        if active := next((each for each in family if each.state == "active"), None):
+            raise NotRotatable(f"{active} is active: revoke it, or rotate it")
+        if family[-1].has_expired or len(family) >= MAX_FAMILY:
+            raise NotRotatable("it expired, or was rotated too often: issue a new one")
+        return _replace(family[0], family[-1].expires_at, {"replaced_at": timezone.now()})
+
+
+def _replace(token: AccessToken, expires_at: datetime | None, changes: Values) -> Rotation:
+    """Issue the successor of a locked token, and change the token itself."""
+    write = AccessTokenWrite(token)
+    kept = {name: getattr(token, name) for name in KEPT}
+    issued, text = issue(expires_at=expires_at, family=token.family_key, **kept)
+    write.set({**changes, "family": token.family_key})
+    write.save(f"Replaced by {issued}.")
     return Rotation(token, issued, text)

@@ -18,6 +18,7 @@ class TransactionsConfig(AppConfig):
             "transactions.console.top_ups.RelayerFunding",
             "transactions.console.panels.RelayerGas",
         ],
+        "tokens.AccessToken": ["transactions.console.token_activity.TokenTransactions"],
     }
     attention_subjects = {25: "transactions.console.overview.attention"}
     dashboard_cards = {15: "transactions.console.overview.card"}

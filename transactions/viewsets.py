@@ -1,8 +1,7 @@
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Coalesce, Left, Right
-from django.db.models.lookups import In
+from django.db.models.functions import Coalesce
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -24,6 +23,7 @@ from transactions.records import queues
 from transactions.records.list_payloads import TransactionPagination
 from transactions.records.reasons import RELAYER_COLUMNS, Position, positions, status_reason
 from transactions.records.representation import TransactionData, transaction_data
+from transactions.records.requesters import END, requested_with
 from transactions.requests import accepting, actions, dry_run, quotas
 from transactions.serializers import ReasonSerializer, TransactionSerializer
 
@@ -33,8 +33,6 @@ MAX_NONCE_DIGITS = 20
 GENERATION = schema.GENERATION.name
 MINED = "It is mined, in block 9000000."
 TOP_UP = "Top-up of relayer "
-# What follows the key in the text of a token.
-END = "_…)"
 OF_OTHERS = "Another token requested this transaction: changing it requires the scope manage"
 # For the OpenAPI document.
 SEND_ERRORS = {403: accepting.PAUSED, 429: queues.FULL.format(1_000)}
@@ -247,7 +245,7 @@ class TransactionViewSet(ResourceViewSet):
         if token.has_scope("manage"):
             return Q()
         # Earlier releases stored the text of the token alone. A top-up has the ID of a relayer there.
-        is_own = In(Left(Right("requested_by", len(token.key) + len(END)), len(token.key)), token.family_keys())
+        is_own = requested_with(token.family_keys(), len(token.key))
         by_text = Q(is_own, requester="", requested_by__endswith=END) & ~Q(requested_by__startswith=TOP_UP)
         return Q(requester=token.family_key) | by_text
 

@@ -84,6 +84,14 @@ class AuditEntry(models.Model):
             models.Index("object_id", "at", "id", name="audit_by_object"),
             models.Index("actor_kind", "at", "id", name="audit_by_kind"),
             models.Index("actor", "at", "id", name="audit_by_actor"),
+            models.Index(
+                "actor_key",
+                "at",
+                "id",
+                name="audit_changes_of_token",
+                # Signatures and refusals are many.
+                condition=~models.Q(actor_key="") & ~models.Q(action="acted"),
+            ),
             models.Index("request_id", "at", "id", name="audit_by_request"),
         ]
 

@@ -41,9 +41,10 @@ class PendingCounts(ProcessState, Generic[Key, Sums]):
         write: Callable[[Sequence[tuple[Key, Sums]]], None],
         *,
         after: Callable[[], None] = lambda: None,
+        seconds: float = WRITE_SECONDS,
     ) -> None:
         """Write batches with `write`; the thread then runs `after`, with counts or without."""
-        self._name, self._write, self._after = name, write, after
+        self._name, self._write, self._after, self._seconds = name, write, after, seconds
         # Tests disable it and flush explicitly.
         self.writes_by_itself = True
         super().__init__()
@@ -100,7 +101,7 @@ class PendingCounts(ProcessState, Generic[Key, Sums]):
 
     def _write_forever(self) -> None:
         while True:
-            time.sleep(WRITE_SECONDS)
+            time.sleep(self._seconds)
             self.flush()
             try:
                 self._after()

@@ -191,19 +191,22 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         if obj and request.method == "POST":
             # The form has set what was refused.
             obj = self.get_queryset(request).filter(pk=obj.pk).first()
-        shown = [panel for panel in self.panels if panel.may_view(request) and panel.is_shown(obj)] if obj else []
-        for panel in shown:
-            context |= panel.context(request, obj)
-        context["panels"] = [panel.template for panel in shown]
+        context |= self.panel_context(request, obj) if obj else {"panels": []}
         if obj and self.page_tabs:
             titles, fieldsets = self.page_tabs.items(), self.get_fieldsets(request, obj)
             items = [{"title": title, "inline": name, "has_permission": True} for name, title in titles]
             context["tab_list"] = [{"models": [{"name": str(self.opts), "detail": True}], "items": items}]
-            context["panel_tabs"] = [
-                (name, [panel.template for panel in shown if panel.tab == name]) for name in self.page_tabs
-            ]
             context["form_tabs"] = [name for _, options in fieldsets for name in options["classes"]]
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def panel_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Return the panels of an object, all and by tab, with their contexts."""
+        shown = [panel for panel in self.panels if panel.may_view(request) and panel.is_shown(obj)]
+        tabs = [(name, [panel.template for panel in shown if panel.tab == name]) for name in self.page_tabs]
+        context: dict[str, Any] = {"panels": [panel.template for panel in shown], "panel_tabs": tabs}
+        for panel in shown:
+            context |= panel.context(request, obj)
+        return context
 
     def show_once(self, request: HttpRequest, title: str, template: str, context: dict[str, Any]) -> HttpResponse:
         """Return a page with a new secret, which only this response has: a message would be stored."""

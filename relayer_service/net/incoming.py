@@ -10,6 +10,8 @@ from relayer_service.net.addresses import Address, Network
 # The environ key for the name of a header with a non-ASCII value, which the web server does not pass on. No client can
 # set it: the keys of headers begin with HTTP_ or CONTENT_.
 UNREADABLE_HEADER = "relayer.unreadable_header"
+# IPv6 networks are assigned in this size: a client has all addresses in it.
+IPV6_PREFIX = 64
 
 
 class InsufficientScope(PermissionDenied):
@@ -27,6 +29,14 @@ def parse_address(text: str) -> Address | None:
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
+
+
+def client_network(text: str) -> str:
+    """Return an IPv4 address, or the /64 network of an IPv6 address; empty if it is unknown."""
+    address = parse_address(text)
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False))
+    return str(address or "")
 
 
 def is_within(text: str, networks: Iterable[Network]) -> bool:

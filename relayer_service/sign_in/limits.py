@@ -5,7 +5,6 @@ do not apply at an address from which the account has signed in before: others c
 attempt counts from before it is judged, so that many at once pass no limit; a success is given back.
 """
 
-import ipaddress
 import time
 import unicodedata
 from collections.abc import Iterator
@@ -19,11 +18,9 @@ from django.http import HttpRequest
 from django_ratelimit.core import EXPIRATION_FUDGE, _get_window, _make_cache_key, _split_rate, get_usage
 
 from relayer_service.database import caches
-from relayer_service.net.incoming import parse_address
+from relayer_service.net.incoming import client_network
 from relayer_service.sign_in.models import SignInAddress
 
-# IPv6 networks are assigned in this size: a client has all addresses in it.
-IPV6_PREFIX = 64
 MAX_USERNAME_LENGTH = User._meta.get_field("username").max_length or 0
 
 
@@ -58,11 +55,7 @@ class Count:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Return the client's IPv4 address or /64 network; empty if it is unknown."""
-    address = parse_address(request.META.get("REMOTE_ADDR", ""))
-    if isinstance(address, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False))
-    return str(address or "")
+    return client_network(request.META.get("REMOTE_ADDR", ""))
 
 
 class Attempt:

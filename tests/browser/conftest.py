@@ -33,7 +33,7 @@ from spending.models import SpendingPolicy
 from tests import processes
 from tests.api import WireApi
 from tests.sample.models import Item
-from tokens.models import AccessToken
+from tokens.models import AccessToken, TokenUse
 from tokens.writes import issue
 from transactions.models import ChainWatch, Lane, Transaction
 
@@ -56,7 +56,7 @@ PATIENCE = 60_000
 MODELS: list[type[Model]] = [
     *(Acknowledgement, AuditEntry, Job, Session, PeriodicRun, Item, FeeToken, Transaction, Lane, ChainWatch),
     *(Relayer, Signer, Delivery, Notification),
-    *(CallCount, NodeOutage, DeliveryHour, SkippedEventCount, RowDelta, AccessToken, SpendingPolicy, User),
+    *(CallCount, NodeOutage, DeliveryHour, SkippedEventCount, RowDelta, TokenUse, AccessToken, SpendingPolicy, User),
 ]
 
 FOLDER = Path(__file__).parent

@@ -26,6 +26,7 @@ from tests.notifications.factories import emit_test
 from tests.relayers import factories
 from tests.relayers.factories import set_paused
 from tests.transactions import factories as sending
+from tokens import uses
 from tokens.writes import issue
 from transactions.models import Lane, Transaction
 
@@ -42,6 +43,7 @@ TEMPLATES = [
     "/admin/relayers/relayer/{relayers/relayer}/try_it/",
     "/admin/notifications/notification/{notifications/notification}/change/",
     "/admin/transactions/transaction/{transactions/transaction}/change/",
+    "/admin/tokens/accesstoken/{tokens/accesstoken}/leaked/",
     *("/admin/signers/signer/{signers/signer}/history/", "/admin/signers/signer/{signers/signer}/delete/"),
 ]
 
@@ -64,6 +66,7 @@ SINGLE = [
     ),
     *("transactions/lane/{transactions/lane}/hold/", "transactions/lane/{transactions/lane}/release/"),
     "tokens/accesstoken/{tokens/accesstoken}/rotate/",
+    *("tokens/accesstoken/{tokens/accesstoken}/revoke/", "tokens/accesstoken/{tokens/accesstoken}/leaked/"),
     "notifications/notification/{notifications/notification}/disable/",
     "notifications/notification/{notifications/notification}/generate_key/",
     "transactions/transaction/gas/",
@@ -155,6 +158,9 @@ def keys(staff: User) -> dict[str, Any]:
     now = timezone.now()
     PeriodicRun.objects.create(name="heartbeat", slot=1, started_at=now, finished_at=now, seconds=0.02)
     lane, row = held_lane(relayer)
+    Transaction.objects.update(requester=token.key, value_text="1")
+    uses.count(token.pk, "203.0.113.9", 403, "")
+    uses.flush()
     return {
         "relayers/relayer": relayer.pk,
         "node": node_key(networks()[relayer.network].rpc_urls[0]),

@@ -91,10 +91,12 @@ def test_to_have_no_scopes_is_an_explicit_choice(
 def test_relayers_are_chosen_from_a_search_and_unknown_ones_stay(
     client: Client, issuer: User, admin_client: Client, admin_user: User
 ) -> None:
-    relayer = factories.relayer(identifier="pay-1", name="Payments")
+    factories.relayer(identifier="pay-1", name="Payments")
     factories.relayer(identifier="other", name="Other")
-    found = {"results": [{"id": "pay-1", "text": str(relayer)}], "pagination": {"more": False}}
+    results = [{"id": "pay-1", "text": "pay-1 (Payments)"}, {"id": "pay", "text": "pay (no such relayer)"}]
+    found = {"results": results, "pagination": {"more": False}}
     assert admin_client.get(f"{LIST}relayers/", {"term": "pay"}).json() == found
+    assert admin_client.get(f"{LIST}relayers/", {"term": "pay-1"}).json()["results"] == results[:1]
     assert client.get(f"{LIST}relayers/", {"term": "pay"}).status_code == 403
     token, _ = issue(name="ci", user=admin_user, scopes=["read"], allowed_relayers=["pay-1", "gone"])
     page = f"{LIST}{token.pk}/change/"
@@ -102,7 +104,7 @@ def test_relayers_are_chosen_from_a_search_and_unknown_ones_stay(
     options = re.findall(
         r'<option value="([^"]*)" selected>([^<]*)</option>', html.partition('name="allowed_relayers"')[2]
     )
-    assert options == [("pay-1", str(relayer)), ("gone", "gone (no such relayer)")]
+    assert options == [("pay-1", "pay-1 (Payments)"), ("gone", "gone (no such relayer)")]
     fields = {"name": "ci", "user": admin_user.pk, "enabled": "on", "scopes": ["read"]}
     admin_client.post(page, fields | {"allowed_relayers": ["gone", "pay-1", "new"]})
     assert AccessToken.objects.get().allowed_relayers == ["gone", "pay-1", "new"]

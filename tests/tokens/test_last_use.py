@@ -88,7 +88,9 @@ def test_many_processes_write_it_once_a_minute_and_never_backwards(token: str, s
 def test_writing_it_changes_nothing_else(token: str, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     before = AccessToken.objects.values().get()
     record_use.call_local(before["id"], NOON.timestamp())
-    assert AccessToken.objects.values().get() == before | {"last_used_at": NOON}
+    assert AccessToken.objects.values().get() == before | {"first_used_at": NOON, "last_used_at": NOON}
+    record_use.call_local(before["id"], NOON.timestamp() + 61)
+    assert AccessToken.objects.get().first_used_at == NOON
     # The use of a token that is gone is dropped.
     with django_assert_num_queries(1):
         record_use.call_local(before["id"] + 1, NOON.timestamp())

@@ -28,6 +28,7 @@ from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP, ONLY_THIS, WITH_ALL, Acc
 
 HOUR = timedelta(hours=1)
 NO_SCOPES = "none"
+UNKNOWN = "no such relayer"
 
 
 class LinesField(forms.CharField):
@@ -66,25 +67,38 @@ def relayers() -> Any:
     return apps.get_model("relayers.Relayer")
 
 
+def shown(relayer: Any) -> str:
+    return f"{relayer.identifier} ({relayer.name})"
+
+
 class RelayerChoices(AutocompleteJsonView):
-    """The relayers that a search finds, by ID."""
+    """The relayers that a search finds, by ID, and what was typed, as it may become the ID of a relayer."""
 
     def process_request(self, request: HttpRequest) -> tuple[str, Any, Any, str]:
         # The field has the limits of its choices, of which there are none.
         field, site = relayers()._meta.get_field("funding_relayer"), cast("Any", self.admin_site)
         return request.GET.get("term", ""), site._registry[relayers()], field, "identifier"
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context, typed = super().get_context_data(**kwargs), self.term.strip()
+        if typed and not context["page_obj"].has_next() and not relayers().objects.filter(identifier=typed).exists():
+            context["object_list"] = [*context["object_list"], relayers()(identifier=typed, name=UNKNOWN)]
+        return context
+
+    def serialize_result(self, obj: Any, to_field_name: str) -> dict[str, str]:
+        return {"id": obj.identifier, "text": shown(obj)}
+
 
 class RelayersWidget(UnfoldAdminMultipleAutocompleteModelChoiceFieldWidget):
     def __init__(self) -> None:
-        super().__init__({"data-ajax--url": reverse_lazy("admin:tokens_accesstoken_relayers"), "data-tags": "true"})
+        super().__init__({"data-ajax--url": reverse_lazy("admin:tokens_accesstoken_relayers")})
         self.attrs["data-placeholder"] = "All relayers"
 
     def optgroups(self, name: str, value: Any, attrs: Any = None) -> Any:
         """Show the chosen IDs, also those that no relayer has."""
         named = relayers().objects.filter(identifier__in=value).only("identifier", "name")
-        names = {each.identifier: str(each) for each in named}
-        self.choices = [(each, names.get(each, f"{each} (no such relayer)")) for each in value]
+        names = {each.identifier: shown(each) for each in named}
+        self.choices = [(each, names.get(each, f"{each} ({UNKNOWN})")) for each in value]
         return super().optgroups(name, value, attrs)
 
 
@@ -105,8 +119,8 @@ class SuccessorsField(forms.ChoiceField):
 
     def __init__(self, label: str) -> None:
         choices = [
-            ("disable", f"Disable them too: {WITH_ALL}"),
-            ("keep", f"Disable only this one: {ONLY_THIS}"),
+            ("disable", f"are disabled too: {WITH_ALL}"),
+            ("keep", f"are still accepted: {ONLY_THIS}"),
         ]
         super().__init__(
             label=label, choices=choices, initial="disable", required=False, widget=UnfoldAdminRadioSelectWidget

@@ -52,7 +52,11 @@ class BulkAdmin(ResourceAdmin):
     def _ask_or_start(
         self, request: HttpRequest, action_name: str, queryset: QuerySet[Transaction], name: str
     ) -> HttpResponse:
-        pending = PendingAction.in_list(request, action_name, queryset, limit=MAX_LISTED)
+        return self.ask_or_start(
+            request, PendingAction.in_list(request, action_name, queryset, limit=MAX_LISTED), name
+        )
+
+    def ask_or_start(self, request: HttpRequest, pending: PendingAction, name: str) -> HttpResponse:
         form = ReasonForm(request.POST if pending.is_confirmed else None, required=False)
         if pending.is_confirmed:
             return ask_or_start(request, self, pending, name, NO_TABLE, form=form)

@@ -192,6 +192,7 @@ def test_workers_of_the_last_release_find_tasks_under_the_same_names() -> None:
         "rpc.tasks.read_price_now",
         "rpc.tasks.read_prices",
         "tokens.tasks.announce_expiring_tokens",
+        "tokens.tasks.prune_token_uses",
         "tokens.tasks.record_use",
         "transactions.tasks.prune_transactions",
         "transactions.tasks.release_charges",

@@ -1,0 +1,133 @@
+"""What a token was used for: requests by address and outcome, on its page and on that for a leaked one."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.utils import timezone
+
+from relayer_service.audit.actors import ActorKind, acting_as
+from tokens import uses
+from tokens.models import AccessToken, TokenUse
+from tokens.tasks import prune_token_uses
+from tokens.writes import issue, rotate
+
+LIST = "/admin/tokens/accesstoken/"
+
+
+def get(client: Client, text: str, address: str, path: str = "/api/v1/items") -> int:
+    return client.get(path, headers={"Authorization": f"Bearer {text}"}, REMOTE_ADDR=address).status_code
+
+
+def stored() -> dict[str, tuple[int, int, int, int]]:
+    uses.flush()
+    return {
+        each.address: (each.requests, each.forbidden, each.refused, each.rejected) for each in TokenUse.objects.all()
+    }
+
+
+@pytest.mark.both_engines
+def test_requests_are_counted_by_address_and_outcome(client: Client, user: User) -> None:
+    token, text = issue(name="ci", user=user, scopes=["send"], allowed_networks=["192.0.2.0/24", "2001:db8::/32"])
+    assert get(client, text, "192.0.2.1", "/api/v1/signers") == 403
+    assert get(client, text, "2001:db8::1") == get(client, text, "2001:db8::2") == 403
+    assert get(client, text, "203.0.113.9") == 401
+    # Nobody without the secret adds anything.
+    assert get(client, f"{text[:-1]}x", "198.51.100.1") == 401
+    assert TokenUse.objects.count() == 0
+    first = {"192.0.2.1": (1, 1, 0, 0), "2001:db8::/64": (2, 2, 0, 0), "203.0.113.9": (1, 0, 0, 1)}
+    assert stored() == first
+    uses.count(token.pk, "192.0.2.1", 403, "spending_refused")
+    uses.count(token.pk, "192.0.2.1", 200, "")
+    assert stored() == first | {"192.0.2.1": (3, 1, 1, 0)}
+    row = TokenUse.objects.get(address="192.0.2.1")
+    assert row.first_at < row.last_at
+
+
+def test_a_token_fills_no_more_than_its_part_of_the_table(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uses, "MAX_ADDRESSES", 2)
+    token, _ = issue(name="ci", user=user)
+    for number in range(4):
+        uses.count(token.pk, f"192.0.2.{number}", 200, "")
+    assert stored() == {"192.0.2.0": (1, 0, 0, 0), "192.0.2.1": (1, 0, 0, 0), "": (2, 0, 0, 0)}
+    for number in (1, 7):
+        uses.count(token.pk, f"192.0.2.{number}", 200, "")
+    assert stored() == {"192.0.2.0": (1, 0, 0, 0), "192.0.2.1": (2, 0, 0, 0), "": (3, 0, 0, 0)}
+
+
+def test_old_uses_are_pruned(user: User) -> None:
+    token, _ = issue(name="ci", user=user)
+    uses.count(token.pk, "192.0.2.1", 200, "")
+    uses.count(token.pk, "192.0.2.2", 200, "")
+    uses.flush()
+    TokenUse.objects.filter(address="192.0.2.1").update(last_at=timezone.now() - uses.KEPT)
+    prune_token_uses.call_local()
+    assert [*stored()] == ["192.0.2.2"]
+
+
+@pytest.fixture
+def viewer(client: Client, db: None) -> User:
+    """Staff who may see tokens and no more, signed in."""
+    viewer = User.objects.create_user("viewer", is_staff=True)
+    viewer.user_permissions.set(Permission.objects.filter(codename="view_accesstoken"))
+    client.force_login(viewer)
+    return viewer
+
+
+def test_the_page_shows_addresses_and_changes_to_whoever_may_see_the_audit_log(
+    client: Client, viewer: User, user: User
+) -> None:
+    token, _ = issue(name="ci", user=user)
+    uses.count(token.pk, "203.0.113.9", 403, "")
+    uses.flush()
+    with acting_as(ActorKind.TOKEN, "ci", key=token.key):
+        issue(name="made by it", user=user)
+    pages = [f"{LIST}{token.pk}/change/", f"{LIST}{token.pk}/leaked/"]
+    for page in pages:
+        shown = client.get(page).context["activity"]
+        assert (shown["facts"]["Forbidden (403)"], shown["facts"]["First use"]) == ("1", "never")
+        assert (shown["sections"], shown["log"]) == ({}, "")
+    viewer.user_permissions.add(Permission.objects.get(codename="view_auditentry"))
+    for page in pages:
+        shown = client.get(page).context["activity"]["sections"]
+        ((address, _, _, *counts),) = shown["Addresses"].rows
+        assert (address, counts) == ("203.0.113.9", ["1", "1", "0", "0"])
+        ((_, title, name, *_),) = shown["Changes"].rows
+        assert (title, name.startswith("access token made by it")) == ("Created", True)
+    later = f"{timezone.now() + timedelta(hours=1):%Y-%m-%dT%H:%M}"
+    assert client.get(pages[1], {"since": later}).context["activity"]["sections"]["Changes"].rows == []
+
+
+def test_a_revoked_token_is_replaced_once_with_its_rights(admin_client: Client, admin_user: User) -> None:
+    expires_at = timezone.now() + timedelta(days=9)
+    rights: dict[str, Any] = {"scopes": ["send"], "allowed_relayers": ["a"], "allowed_networks": ["192.0.2.0/24"]}
+    leaked, _ = issue(name="ci", user=admin_user, expires_at=expires_at, **rights)
+    page = f"{LIST}{leaked.pk}/"
+    # As whoever has it may have done.
+    stolen = rotate(leaked.pk).new
+    refused = admin_client.post(f"{page}reissue/", follow=True).content.decode()
+    assert f"Not issued: {leaked} is active: revoke it, or rotate it." in refused
+    assert admin_client.post(f"{page}revoke/", {"reason": "Leaked."})["Location"] == f"{page}leaked/"
+    assert not AccessToken.objects.filter(enabled=True).exists()
+    assert "is issued and shown once" in admin_client.get(f"{page}reissue/").content.decode()
+    issued = admin_client.post(f"{page}reissue/")
+    new = AccessToken.objects.latest("pk")
+    assert "no-store" in issued["Cache-Control"]
+    assert f"rms_{new.key}_" in issued.content.decode()
+    assert {name: getattr(new, name) for name in rights} == rights
+    assert (new.expires_at, new.family, new.enabled) == (expires_at, leaked.key, True)
+    again = admin_client.post(f"{page}reissue/", follow=True).content.decode()
+    assert f"Not issued: {new} is active" in again
+    assert AccessToken.objects.count() == 3
+    assert not AccessToken.objects.get(pk=stolen.pk).enabled
+
+
+def test_staff_with_fewer_rights_revoke_and_get_no_secret(client: Client, viewer: User, user: User) -> None:
+    token, _ = issue(name="ci", user=user, scopes=["manage"])
+    page = f"{LIST}{token.pk}/"
+    assert [client.post(f"{page}{view}/").status_code for view in ("revoke", "reissue")] == [403, 403]
+    viewer.user_permissions.add(Permission.objects.get(codename="change_accesstoken"))
+    assert [client.post(f"{page}{view}/").status_code for view in ("revoke", "reissue")] == [302, 403]
+    assert [*AccessToken.objects.values_list("pk", "enabled")] == [(token.pk, False)]

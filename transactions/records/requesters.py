@@ -1,0 +1,14 @@
+"""Who requested a transaction, in the text that it has of a token: its name and the public part."""
+
+from typing import Any
+
+from django.db.models.functions import Left, Right
+from django.db.models.lookups import In
+
+# How the text of a token ends.
+END = "_…)"
+
+
+def requested_with(keys: Any, length: int) -> In:
+    """Return the condition that the text ends with one of these public parts, which have a length."""
+    return In(Left(Right("requested_by", length + len(END)), length), keys)
