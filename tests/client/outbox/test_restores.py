@@ -20,6 +20,9 @@ from tests.client.outbox.fake_service import FakeService
 from tests.client.outbox.rows import add, make_due, statuses
 from tests.client.scripted_server import DROP
 
+# The service does not install the outbox: its admin has no such pages.
+site.unregister([OutboxTransaction, RelayerGeneration])
+
 
 @pytest.fixture
 def acknowledge(monkeypatch: pytest.MonkeyPatch) -> Any:
