@@ -126,6 +126,16 @@ PAGES = {
     "transactions, search by id": f"{TRANSACTIONS}?q=transaction-25",
     "transactions, search by nonce": f"{TRANSACTIONS}?q=250",
     "transactions, search by receiver": f"{TRANSACTIONS}?q=0x70997970",
+    "transactions, search by external ID": f"{TRANSACTIONS}?q=order-250",
+    "transactions, search by idempotency key": f"{TRANSACTIONS}?q=key-250",
+    "transactions, search by metadata": f"{TRANSACTIONS}?q=order:250",
+    "transactions, search by metadata of many": f"{TRANSACTIONS}?q=shop:7",
+    "transactions, of a token": f"{TRANSACTIONS}?token=token-7",
+    "transactions, of yesterday": f"{TRANSACTIONS}?created=yesterday",
+    "transactions, failed yesterday": f"{TRANSACTIONS}?finished=yesterday&status=failed",
+    "transactions, of a relayer, failed yesterday": (
+        f"{TRANSACTIONS}?relayer__sequence__exact={BUSY}&finished=yesterday&status=failed"
+    ),
     "a transaction": f"{TRANSACTIONS}250/change/",
     "lanes": LANES,
     "lanes, held": f"{LANES}?state=held",

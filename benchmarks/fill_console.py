@@ -118,7 +118,7 @@ INSERT INTO transactions_transaction (
   tries, requested_action, action_reason, "to", value_text, data, pricing, speed, gas_price_text, max_fee_text,
   max_priority_fee_text, valid_until, nonce, sent_at, submitted_at, mined_at, finished_at, block_number, block_hash,
   succeeded, gas_used, effective_gas_price_text, contract_address, revert_data, claim_released, lane_id, relayer_id,
-  last_attempt_id, mined_attempt_id
+  last_attempt_id, mined_attempt_id, external_id, idempotency_key, requester, metadata
 )
 {numbers}
 SELECT
@@ -132,7 +132,8 @@ SELECT
   CASE WHEN {sent} THEN '1000000000' ELSE '' END,
   '', CAST('' AS {bytes}), false, CASE WHEN n % 10 = 0 THEN {busy} ELSE 1 + n % {lanes} END,
   CASE WHEN n % 10 = 0 THEN {busy} ELSE 1 + n % {lanes} END, CASE WHEN {sent} THEN n END,
-  CASE WHEN n % 100 > 2 OR n % 100 = 0 THEN n END
+  CASE WHEN n % 100 > 2 OR n % 100 = 0 THEN n END, 'order-' || n, 'key-' || n, 'token-' || n % 50,
+  CAST('{{"order": "' || n || '", "shop": "' || n % 100 || '"}}' AS {json})
 FROM numbers
 """
 ATTEMPTS = """
@@ -203,7 +204,7 @@ INSERT INTO auth_user_groups (user_id, group_id)
 {numbers}
 SELECT n + 1000, (SELECT min(id) FROM auth_group) FROM numbers
 """
-# Each is inserted so many times; {bytes} is a type of the engine.
+# Each is inserted so many times; {bytes} and {json} are types of the engine.
 FIXED = {
     CALLS: HOURS,
     DELIVERY_HOURS: HOURS,
@@ -219,7 +220,7 @@ def fill_console(database: Database, rows: int) -> None:
         with database.connect() as connection:
             connection.execute(AGO)
             with connection.transaction():
-                for statement in _statements(rows, "bytea"):
+                for statement in _statements(rows, "bytea", "jsonb"):
                     connection.execute(statement)
             connection.execute("VACUUM ANALYZE")
             connection.execute("CHECKPOINT")
@@ -232,13 +233,13 @@ def fill_console(database: Database, rows: int) -> None:
         )
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN IMMEDIATE")
-        for statement in _statements(rows, "blob"):
+        for statement in _statements(rows, "blob", "text"):
             connection.execute(statement)
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _statements(rows: int, bytes_type: str) -> Iterator[str]:
+def _statements(rows: int, bytes_type: str, json_type: str) -> Iterator[str]:
     lanes, transactions = rows // 10 + BUSY, rows * TRANSACTIONS_PER_RELAYER
     counts = {
         RELAYERS: 0,
@@ -263,6 +264,7 @@ def _statements(rows: int, bytes_type: str) -> Iterator[str]:
             nodes=NODES,
             busy=BUSY,
             bytes=bytes_type,
+            json=json_type,
             sent=SENT,
         )
     yield _balances()

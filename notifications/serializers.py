@@ -11,7 +11,7 @@ from notifications.delivery import signing
 from notifications.events import all_events
 from notifications.models import Delivery, Notification, validate_webhook_url
 from notifications.writes import NotificationWrite
-from relayer_service.api.filters import filter_serializer, one_of, time_range
+from relayer_service.api.filters import column_range, filter_serializer, one_of
 from relayer_service.api.resource_serializers import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import (
     BodySerializer,
@@ -31,7 +31,7 @@ from relayer_service.net.addresses import without_user_info
 DELIVERY_FILTERS = {
     "state": one_of({state: Q(state=state) for state in Delivery.State.values}, "Only deliveries in this state."),
     "event": one_of({event: Q(event=event) for event in all_events()}, "Only deliveries of this event."),
-    **time_range("created_at", "created"),
+    **column_range("created_at", "created"),
 }
 MAX_ATTEMPTS_SHOWN = 100
 MAX_EVENTS = 100

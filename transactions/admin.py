@@ -24,7 +24,8 @@ from transactions.console.exports import paid
 from transactions.console.lanes import LaneAdmin
 from transactions.console.panels import requests
 from transactions.console.token_calls import find_symbols
-from transactions.models import Attempt, Lane, Transaction
+from transactions.models import Attempt, Lane, MetadataPair, Transaction
+from transactions.records import finding
 from transactions.records.list_payloads import LARGE_COLUMNS
 from transactions.records.networks import known_network
 from transactions.records.reasons import status_reason
@@ -69,12 +70,22 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         ("relayer", filters.RelayerFilter),
         filters.RelayerNetworkFilter,
         filters.KindFilter,
+        filters.CreatedPeriodFilter,
+        ("created_at", filters.CreatedDaysFilter),
+        filters.FinishedPeriodFilter,
+        ("finished_at", filters.FinishedDaysFilter),
+        filters.TokenFilter,
     ]
     list_fullwidth = True
-    search_fields = ["identifier", "to"]
-    search_help_text = "The start of an ID or receiver, the full hash of any attempt, or a nonce"
+    search_fields = ["identifier", "to", "external_id", "idempotency_key"]
+    search_help_text = (
+        "The start of an ID, external ID, idempotency key or receiver, a hash, a nonce, or metadata as key:value"
+    )
     sort_orders = {"created": "sequence"}
-    allowed_lookups = {"status", "network", "kind"}
+    allowed_lookups = {
+        *("status", "network", "kind", "created", "finished", "token"),
+        *("created_at_from", "created_at_to", "finished_at_from", "finished_at_to"),
+    }
     allowed_keys = {filters.RELAYER}
     readonly_fields = ["token_call", *PAYLOAD, *RECEIPT, *REQUEST]
 
@@ -94,7 +105,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     ) -> tuple[QuerySet[Any], bool]:
         text = search_term.strip()
         rows, _ = super().get_search_results(request, queryset, search_term)
-        keys = [*keys_by_hash(text), *keys_by_nonce(text)]
+        keys = [*keys_by_hash(text), *keys_by_nonce(text), *keys_by_metadata(text)]
         if not keys:
             return rows, False
         others = rows.order_by().values_list("pk", flat=True)[:MANY]
@@ -171,6 +182,13 @@ def keys_by_hash(text: str) -> list[int]:
     if not HASH.fullmatch(text):
         return []
     return list(Attempt.objects.filter(hash=text.lower()).values_list("transaction", flat=True)[:MANY])
+
+
+def keys_by_metadata(text: str) -> list[int]:
+    """Return the newest transactions with this pair of metadata."""
+    key, separator, value = text.partition(finding.SEPARATOR)
+    pairs = MetadataPair.objects.filter(key=key, value=value).order_by("-transaction")
+    return list(pairs.values_list("transaction", flat=True)[:MANY]) if separator else []
 
 
 def keys_by_nonce(text: str) -> list[int]:

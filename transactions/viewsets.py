@@ -10,16 +10,17 @@ from rest_framework.response import Response
 from relayer_service.api import idempotency
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Forbidden, NotFound
-from relayer_service.api.filters import ListFilter
+from relayer_service.api.filters import ListFilter, time_range
 from relayer_service.api.operations import operation
 from relayer_service.api.permissions import RelayerInPath
+from relayer_service.api.serializers import EvmAddressField
 from relayer_service.api.throttling import SendRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
 from relayers.models import NOT_FOUND, Relayer, find_relayer
 from transactions import schema
-from transactions.models import IS_IN_STATUS, Attempt, Status, Transaction
-from transactions.records import queues
+from transactions.models import IS_IN_STATUS, Status, Transaction
+from transactions.records import finding, queues
 from transactions.records.list_payloads import TransactionPagination
 from transactions.records.reasons import RELAYER_COLUMNS, Position, positions, status_reason
 from transactions.records.representation import TransactionData, transaction_data
@@ -43,16 +44,30 @@ CHANGE_ERRORS = {**CANCEL_ERRORS, 403: accepting.PAUSED}
 NO_SPONSORING = "Sponsored transactions are not supported: send a transaction, or estimate its fee with feeEstimate"
 
 
-def _with_hash(rows: QuerySet[Transaction], value: str) -> QuerySet[Transaction]:
-    """Return the transaction with an attempt of this hash, also of an earlier one that was replaced."""
-    return rows.filter(pk__in=Attempt.objects.filter(hash=value.lower()).values("transaction"))
-
-
 LIST_FILTERS = {
     "status": ListFilter(
         "Only transactions in this status.", lambda rows, value: rows.filter(IS_IN_STATUS[value]), Status.values
     ),
-    "hash": ListFilter("Only the transaction with this hash, of any of its attempts.", _with_hash),
+    "hash": ListFilter("Only the transaction with this hash, of any of its attempts.", finding.with_hash),
+    "idempotency_key": ListFilter(
+        "Only the transaction with this idempotency key.",
+        lambda rows, value: finding.with_text(rows, "idempotency_key", value),
+    ),
+    "external_id": ListFilter(
+        "Only transactions with this external ID.", lambda rows, value: finding.with_text(rows, "external_id", value)
+    ),
+    "metadata": ListFilter("Only transactions with this pair of metadata: `key:value`.", finding.with_metadata),
+    "to": ListFilter(
+        "Only transactions to this address: of an ERC-20 transfer, that of the contract.",
+        finding.with_receiver,
+        value_field=EvmAddressField,
+    ),
+    "token": ListFilter(
+        "Only what was requested with the token that has this ID, those that it succeeds and those that succeed it.",
+        finding.requested_with,
+    ),
+    **time_range("created", finding.created_from, finding.created_before),
+    **time_range("finished", finding.finished_from, finding.finished_before),
 }
 
 
@@ -82,7 +97,7 @@ class TransactionViewSet(ResourceViewSet):
     )
     @action(detail=True, list_filters=LIST_FILTERS, pagination_class=TransactionPagination)
     def transactions(self, request: Request, relayer_id: str) -> Response:
-        """Return the transactions, newest first."""
+        """Return the transactions, newest first; with a range of `finished`, those that finished last first."""
         self.relayer = self._readable_relayer(relayer_id)
         response = self.paginated(newest_with(self.get_queryset(), "relayer_id", self.relayer.pk))
         response.headers[GENERATION] = _generation(self.relayer)[GENERATION]

@@ -10,6 +10,7 @@ from operator import or_
 from typing import Any
 
 from django.db.models import Q, QuerySet
+from drf_spectacular.drainage import get_override
 from rest_framework.exceptions import ValidationError
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
@@ -21,6 +22,7 @@ from relayer_service.api.serializers import BodySerializer, ChoiceField, StringF
 from relayer_service.database.prefixes import starts_with
 
 Rows = QuerySet[Any]
+Applied = Callable[[Rows, Any], Rows]
 
 
 @dataclass(frozen=True)
@@ -28,20 +30,21 @@ class ListFilter:
     """A query parameter; `apply` filters the rows by its value."""
 
     description: str
-    apply: Callable[[Rows, Any], Rows]
+    apply: Applied
     choices: Sequence[str] = ()
-    is_time: bool = False
+    # The field of its value, which any text is unless this is set.
+    value_field: type[Any] | None = None
 
     def field(self) -> Any:
         """Return the field of a body with this filter, which checks and converts a value."""
         options: dict[str, Any] = {"required": False, "help_text": self.description}
         if self.choices:
             return ChoiceField(self.choices, **options)
-        return TimeField(**options) if self.is_time else StringField(**options)
+        return (self.value_field or StringField)(**options)
 
     def read(self, text: str) -> Any:
         """Return the value of a query parameter."""
-        return self.field().run_validation(text) if self.choices or self.is_time else text
+        return self.field().run_validation(text) if self.choices or self.value_field else text
 
 
 def equals(lookup: str, description: str) -> ListFilter:
@@ -54,15 +57,26 @@ def one_of(conditions: Mapping[str, Q], description: str) -> ListFilter:
     return ListFilter(description, lambda rows, value: rows.filter(named[value]), list(named))
 
 
-def time_range(column: str, name: str) -> dict[str, ListFilter]:
+def column_range(column: str, name: str) -> dict[str, ListFilter]:
+    """Return filters by the start and the end of a range of times in a column."""
+    return time_range(
+        name,
+        lambda rows, value: rows.filter(**{f"{column}__gte": value}),
+        lambda rows, value: rows.filter(**{f"{column}__lt": value}),
+    )
+
+
+def time_range(
+    name: str, start: Callable[[Rows, Any], Rows], end: Callable[[Rows, Any], Rows]
+) -> dict[str, ListFilter]:
     """Return filters by the start and the end of a range of times, named like `created_from` and `created_before`."""
-
-    def bound(lookup: str, description: str) -> ListFilter:
-        return ListFilter(description, lambda rows, value: rows.filter(**{f"{column}__{lookup}": value}), is_time=True)
-
     return {
-        f"{name}_from": bound("gte", f"Only those {name} at this time or later: RFC 3339, with its offset."),
-        f"{name}_before": bound("lt", f"Only those {name} before this time: RFC 3339, with its offset."),
+        f"{name}_from": ListFilter(
+            f"Only those {name} at this time or later: RFC 3339, with its offset.", start, value_field=TimeField
+        ),
+        f"{name}_before": ListFilter(
+            f"Only those {name} before this time: RFC 3339, with its offset.", end, value_field=TimeField
+        ),
     }
 
 
@@ -113,7 +127,8 @@ class ListFilters(BaseFilterBackend):
 def _schema(list_filter: ListFilter) -> dict[str, Any]:
     if list_filter.choices:
         return {"type": "string", "enum": list(list_filter.choices)}
-    return {"type": "string", **({"format": "date-time"} if list_filter.is_time else {})}
+    schema: dict[str, Any] = get_override(list_filter.value_field, "field", {"type": "string"})
+    return schema
 
 
 def filter_serializer(name: str, doc: str, filters: Mapping[str, ListFilter]) -> Any:

@@ -148,7 +148,7 @@ class CursorPagination(PagePagination):
     component: ClassVar[str] = "CursorPagination"
     parameters: ClassVar[tuple[str, ...]] = (*PagePagination.parameters, CURSOR)
     # The columns that the rows are sorted by, each descending; the last one is unique.
-    columns: ClassVar[tuple[str, ...]]
+    columns: tuple[str, ...]
 
     path: str
     # That the page follows, and that of its last row if others follow it.
@@ -169,6 +169,8 @@ class CursorPagination(PagePagination):
     def read_rows(self, queryset: Any, view: Any) -> Iterable[Any]:
         if self.position is None:
             self.total = self.capped(page_sql.count_up_to_cap(queryset))
+        elif len(self.position) != len(self.columns):
+            raise ValidationError({CURSOR: [INVALID_CURSOR]})
         else:
             queryset = queryset.filter(self._follows(self.position))
         if not self.per_page or (self.position is None and not self.total):

@@ -32,9 +32,10 @@ class CaseFolded(models.Func):
         return self.as_sql(compiler, connection, template=template, **extra)
 
 
-def prefix_index(column: str, *, name: str, key: str = "sequence") -> models.Index:
-    """Return the index for searches by a prefix of a column, and for lists in its order."""
-    return models.Index(CaseFolded(column), key, name=name)
+def prefix_index(column: str, *, name: str, key: str = "sequence", where_set: bool = False) -> models.Index:
+    """Return the index for searches by a prefix of a column, and for lists in its order; `where_set`: without NULL."""
+    condition = models.Q(**{f"{column}__isnull": False}) if where_set else None
+    return models.Index(CaseFolded(column), key, name=name, condition=condition)
 
 
 class DigitsOrder(models.Func):
@@ -61,7 +62,8 @@ def starts_with(column: str, text: str, folded: type[CaseFolded] = CaseFolded) -
     if has_nul(text):
         return models.Q(pk__in=[])
     prefix = text[:COMPARED].translate(LOWER)
-    condition = models.Q(GreaterThanOrEqual(folded(column), models.Value(prefix)))
+    # Without NULL, as an index may be.
+    condition = models.Q(GreaterThanOrEqual(folded(column), models.Value(prefix)), **{f"{column}__isnull": False})
     if end := after(prefix):
         condition &= models.Q(LessThan(folded(column), models.Value(end)))
     if len(text) > COMPARED:

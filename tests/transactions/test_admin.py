@@ -114,6 +114,28 @@ def test_rows_are_filtered_by_status_kind_relayer_and_network(admin_client: Clie
         assert found(admin_client, query) == expected, query
 
 
+def test_rows_are_filtered_by_token_and_by_days(admin_client: Client, lane: Lane) -> None:
+    midnight = datetime.combine(timezone.localdate(), datetime.min.time(), UTC)
+    for name, hours in (("old", -200), ("yesterday", -2), ("today", 0)):
+        ended = {**factories.final("failed"), "finished_at": midnight + timedelta(hours=hours)}
+        factories.transaction(lane, identifier=f"tx-{name}", **ended, created_at=midnight + timedelta(hours=hours - 1))
+    factories.transaction(lane, identifier="tx-open", requester="ci", created_at=midnight)
+    yesterday = f"{midnight - timedelta(days=1):%Y-%m-%d}"
+    assert lane.relayer
+    for query, expected in (
+        ("token=ci", ["tx-open"]),
+        ("created=today", ["tx-open"]),
+        ("created=yesterday", ["tx-today", "tx-yesterday"]),
+        (f"created_at_from={yesterday}&created_at_to={yesterday}", ["tx-today", "tx-yesterday"]),
+        ("created=30-days&o=9", ["tx-old", "tx-yesterday", "tx-today", "tx-open"]),
+        ("finished=yesterday&status=failed", ["tx-yesterday"]),
+        (f"finished=7-days&relayer__sequence__exact={lane.relayer.pk}", ["tx-today", "tx-yesterday"]),
+        (f"finished_at_to={yesterday}", ["tx-yesterday", "tx-old"]),
+        ("finished=tomorrow", ["tx-open", "tx-today", "tx-yesterday", "tx-old"]),
+    ):
+        assert found(admin_client, query) == expected, query
+
+
 @pytest.mark.parametrize("query", ["", "&status=pending"])
 def test_a_page_is_not_read_past_the_rows_of_other_relayers(admin_client: Client, lane: Lane, query: str) -> None:
     factories.transaction(lane, identifier="tx-1")
@@ -122,7 +144,7 @@ def test_a_page_is_not_read_past_the_rows_of_other_relayers(admin_client: Client
     assert not walks_the_primary_key(lambda: found(admin_client, path) == ["tx-1"])
 
 
-def test_hashes_nonces_and_the_start_of_an_id_or_receiver_find_transactions(admin_client: Client, lane: Lane) -> None:
+def test_what_is_known_of_a_transaction_finds_it(admin_client: Client, lane: Lane) -> None:
     other = factories.lane(
         relayer_factories.relayer(identifier="relayer-2", network="mainnet", address=OTHER), epoch=2
     )
@@ -132,6 +154,8 @@ def test_hashes_nonces_and_the_start_of_an_id_or_receiver_find_transactions(admi
     sent(other, 7, identifier="tx-of-a-replaced-chain", epoch=1)
     # An ID may start with digits.
     factories.transaction(lane, identifier="7-up", to=OTHER)
+    labels = {"external_id": "invoice-7", "idempotency_key": "Order-7", "metadata": {"shop": "berlin"}}
+    factories.transaction(lane, identifier="tx-labelled", **labels)
     first, second = row.attempts.all()
     for query, expected in (
         (first.hash.upper().replace("X", "x"), ["tx-confirmed"]),
@@ -142,6 +166,10 @@ def test_hashes_nonces_and_the_start_of_an_id_or_receiver_find_transactions(admi
         ("99999999999999999999", []),
         ("TX-CON", ["tx-confirmed"]),
         (OTHER.lower()[:12], ["7-up"]),
+        ("INVOICE", ["tx-labelled"]),
+        ("order-", ["tx-labelled"]),
+        ("shop:berlin", ["tx-labelled"]),
+        ("shop:", []),
     ):
         assert found(admin_client, f"q={query}") == expected, query
 

@@ -4,19 +4,20 @@ from typing import Any
 
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter, TextFilter
 
 from relayer_service.console.lists.changelists import ResourceList
-from relayer_service.console.lists.filters import StateFilter
+from relayer_service.console.lists.filters import DayRangeFilter, PeriodFilter, StateFilter
 from relayer_service.storage.newest import newest_with
 from relayers.console.filters import NetworkFilter, used_networks
 from relayers.models import Relayer
 from transactions.models import IS_IN_STATUS, Status, Transaction, Waiting
+from transactions.records import finding
 
 # The parameter of the list of one relayer's rows.
 RELAYER = "relayer__sequence__exact"
 # What filters sort by, before the sequence.
-SORTED_BY = ("relayer_id",)
+SORTED_BY = ("relayer_id", "requester", finding.FINISHED)
 ALL_KINDS = "all"
 HELD, WAITING, RUNNING = "held", "waiting", "running"
 
@@ -36,10 +37,44 @@ class RelayerFilter(AutocompleteSelectFilter):
 
 class TransactionList(ResourceList):
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
-        """Sort by the column that a filter sorted by first, in the direction of its index."""
+        """Sort by the columns that a filter sorted by first, in the direction of their index."""
         ordering = super().get_ordering(request, queryset.order_by())
-        direction = "" if str(ordering[0]).startswith("-") else "-"
-        return [*(f"{direction}{name}" for name in queryset.query.order_by if name in SORTED_BY), *ordering]
+        leading = [str(name) for name in queryset.query.order_by if name in SORTED_BY]
+        if not str(ordering[0]).startswith("-"):
+            leading = [name.removeprefix("-") if name.startswith("-") else f"-{name}" for name in leading]
+        return [*leading, *ordering]
+
+
+class TokenFilter(TextFilter):
+    title = "token ID"
+    parameter_name = "token"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return finding.requested_with(queryset, self.value()) if self.value() else queryset
+
+
+class Created:
+    starting, ending = staticmethod(finding.created_from), staticmethod(finding.created_before)
+
+
+class CreatedPeriodFilter(Created, PeriodFilter):
+    title = parameter_name = "created"
+
+
+class CreatedDaysFilter(Created, DayRangeFilter):
+    pass
+
+
+class Finished:
+    starting, ending = staticmethod(finding.finished_from), staticmethod(finding.finished_before)
+
+
+class FinishedPeriodFilter(Finished, PeriodFilter):
+    title = parameter_name = "finished"
+
+
+class FinishedDaysFilter(Finished, DayRangeFilter):
+    pass
 
 
 class LaneStateFilter(StateFilter):

@@ -20,6 +20,7 @@ from transactions.models.transactions import (
     OPEN,
     UNCORROBORATED,
     UNSUCCESSFUL,
+    MetadataPair,
     Status,
     StatusChange,
     Transaction,
@@ -28,5 +29,5 @@ from transactions.models.transactions import (
 __all__ = [
     "FINAL", "HAS_OPEN_NONCE", "IN_FLIGHT", "IS_HALTED", "IS_IN_FLIGHT", "IS_IN_STATUS", "IS_OPEN", "IS_PENDING",
     "NOOPS", "NOOP_PURPOSES", "OPEN", "UNCORROBORATED", "UNSUCCESSFUL", "Attempt", "ChainWatch", "Charge", "Hold",
-    "Lane", "Status", "StatusChange", "TopUp", "Transaction", "Waiting", "amount_text",
+    "Lane", "MetadataPair", "Status", "StatusChange", "TopUp", "Transaction", "Waiting", "amount_text",
 ]  # fmt: skip

@@ -282,6 +282,16 @@ class Transaction(Resource):
             models.Index(fields=["kind", "-sequence"], name="transaction_other_kind", condition=~Q(kind="request")),
             prefix_index("identifier", name="transaction_identifier_prefix"),
             prefix_index("to", name="transaction_to_prefix"),
+            # For searches by what clients and staff know of a transaction.
+            prefix_index("idempotency_key", name="transaction_key_prefix", where_set=True),
+            prefix_index("external_id", name="transaction_external_id", where_set=True),
+            models.Index(fields=["requester", "-sequence"], name="transaction_requester"),
+            models.Index(fields=["created_at"], name="transaction_created"),
+            models.Index(
+                fields=["relayer", "-finished_at", "-sequence", "kind"],
+                name="transaction_relayer_finished",
+                condition=Q(finished_at__isnull=False),
+            ),
         ]
 
     @property
@@ -309,6 +319,23 @@ NOOP_PURPOSES: dict[str, Attempt.Purpose] = {
     Transaction.Action.CLOSE: Attempt.Purpose.CLOSE,
 }
 NOOPS = {*NOOP_PURPOSES.values(), Attempt.Purpose.GAP}
+
+
+class MetadataPair(models.Model):
+    """A pair of the metadata of a transaction, to find it by. Triggers write and delete it with the transaction."""
+
+    pk = models.CompositePrimaryKey("transaction", "key")
+    transaction = models.ForeignKey(
+        Transaction, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="+"
+    )
+    key = models.CharField(max_length=40)
+    value = models.CharField(max_length=500)
+
+    class Meta:
+        indexes = [models.Index(fields=["key", "value", "-transaction"], name="metadata_pair")]
+
+    def __str__(self) -> str:
+        return f"{self.key}:{self.value}"
 
 
 class StatusChange(models.Model):

@@ -1,6 +1,6 @@
 """Lists of transactions without their large columns, which are never in memory for all rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -10,6 +10,7 @@ from relayer_service.api.pagination import CursorPagination
 from relayer_service.api.resource_serializers import PageSerializer
 from relayers.models import Relayer
 from transactions.models import Transaction
+from transactions.records import finding
 from transactions.records.reasons import positions, status_reason
 from transactions.records.representation import TransactionData, transaction_data
 
@@ -21,7 +22,12 @@ CHUNK = 50
 
 
 class TransactionPagination(CursorPagination):
-    columns = ("sequence",)
+    columns: tuple[str, ...] = ("sequence",)
+
+    def read_rows(self, queryset: Any, view: Any) -> Iterable[Any]:
+        if finding.is_by_finish(queryset):
+            self.columns = ("finished_at", "sequence")
+        return super().read_rows(queryset, view)
 
     def fetch(self, rows: QuerySet[Any], view: Any) -> Iterator[Transaction]:
         """Yield rows that are read a few at a time; in a transaction, as a pooler may else switch the connection."""
@@ -29,7 +35,7 @@ class TransactionPagination(CursorPagination):
             yield from rows.iterator(chunk_size=CHUNK)
 
     def position_of(self, row: Transaction) -> Sequence[Any]:
-        return [row.sequence]
+        return [getattr(row, column) for column in self.columns]
 
 
 class TransactionPageSerializer(PageSerializer):

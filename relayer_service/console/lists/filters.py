@@ -1,7 +1,7 @@
 """List filters shared by the admin pages of several resources."""
 
 from collections.abc import Mapping
-from datetime import datetime, time
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -9,6 +9,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter
 from unfold.utils import parse_date_str
+
+ONE_DAY = timedelta(days=1)
 
 
 class StateFilter(DropdownFilter):
@@ -38,10 +40,48 @@ class StateFilter(DropdownFilter):
 
 
 class DayRangeFilter(RangeDateFilter):
+    """Filters by the first and the last day."""
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        for end, lookup, hour in (("from", "gte", time.min), ("to", "lte", time.max)):
-            day = parse_date_str(self.used_parameters.get(f"{self.field_path}_{end}"))
-            if day:
-                moment = datetime.combine(day, hour, timezone.get_current_timezone())
-                queryset = queryset.filter(**{f"{self.field_path}__{lookup}": moment})
-        return queryset
+        first, last = (parse_date_str(self.used_parameters.get(f"{self.field_path}_{end}")) for end in ("from", "to"))
+        queryset = self.starting(queryset, midnight(first)) if first else queryset
+        return self.ending(queryset, midnight(last + ONE_DAY)) if last else queryset
+
+    def starting(self, rows: QuerySet[Any], moment: datetime) -> QuerySet[Any]:
+        return rows.filter(**{f"{self.field_path}__gte": moment})
+
+    def ending(self, rows: QuerySet[Any], moment: datetime) -> QuerySet[Any]:
+        return rows.filter(**{f"{self.field_path}__lt": moment})
+
+
+class PeriodFilter(DropdownFilter):
+    """Filters by days until today. They stay relative in a saved filter."""
+
+    # The first and the last day, in days before today, with their name.
+    periods = {
+        "today": (0, 0, "Today"),
+        "yesterday": (1, 1, "Yesterday"),
+        "7-days": (6, 0, "Last 7 days"),
+        "30-days": (29, 0, "Last 30 days"),
+    }
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(value, name) for value, (*_, name) in self.periods.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() not in self.periods:
+            return queryset
+        first, last, _ = self.periods[self.value()]
+        today = timezone.localdate()
+        started = self.starting(queryset, midnight(today - first * ONE_DAY))
+        return self.ending(started, midnight(today + (1 - last) * ONE_DAY))
+
+    def starting(self, rows: QuerySet[Any], moment: datetime) -> QuerySet[Any]:
+        raise NotImplementedError
+
+    def ending(self, rows: QuerySet[Any], moment: datetime) -> QuerySet[Any]:
+        raise NotImplementedError
+
+
+def midnight(day: date) -> datetime:
+    return datetime.combine(day, time.min, timezone.get_current_timezone())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from eth_account import Account
@@ -16,13 +18,15 @@ from tests.relayers import factories
 from tests.transactions import factories as lanes
 from tests.transactions.plans import nodes, page_statement, walks_the_primary_key
 from tests.transactions.rest.requests import PATH, RECEIVER
-from transactions.models import Lane, Status, Transaction
-from transactions.records import reasons
+from tokens.writes import issue, rotate
+from transactions.models import Lane, MetadataPair, Status, Transaction
+from transactions.records import finding, reasons
 
 pytestmark = pytest.mark.both_engines
 
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 CREATED = {"created_at": AT}
+OTHER = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
 
 
 @pytest.fixture
@@ -131,6 +135,82 @@ def test_the_list_finds_the_hash_of_any_attempt(sender: Api, lane: Lane, number:
     row = mined(lane, b"")
     wanted = "0x" + f"0{number}" * 32
     assert ids(sender.get(f"{PATH}?hash={wanted.upper().replace('X', 'x')}")) == [row.identifier]
+
+
+@pytest.mark.parametrize("many", [1_000, 1])
+def test_the_list_finds_what_a_client_knows_of_a_transaction(
+    sender: Api, lane: Lane, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Found by its index, or in the order of the list.
+    monkeypatch.setattr(finding, "MANY", many)
+    labels = {"idempotency_key": "Order-7", "external_id": "Invoice 7", "metadata": {"shop": "berlin:7", "n": "1"}}
+    row = lanes.transaction(lane, to=OTHER, **labels)
+    lanes.transaction(
+        lane, idempotency_key="order-7", external_id="invoice 7", metadata={"shop": "berlin", "n": "berlin:7"}
+    )
+    lanes.transaction(lane)
+    for query in (
+        {"idempotency_key": "Order-7"},
+        {"external_id": "Invoice 7"},
+        {"metadata": "shop:berlin:7"},
+        {"to": OTHER.lower()},
+        {"to": OTHER, "status": "pending", "external_id": "Invoice 7"},
+    ):
+        assert ids(sender.get(f"{PATH}?{urlencode(query)}")) == [row.identifier], query
+    for query in ({"metadata": "shop"}, {"external_id": "Invoice"}, {"to": OTHER, "status": "failed"}):
+        assert ids(sender.get(f"{PATH}?{urlencode(query)}")) == [], query
+    wrong = sender.get(f"{PATH}?to=me")
+    message = "to: must be an EVM address: 0x and 40 hexadecimal digits"
+    assert (wrong.status, bodies.uncoded(wrong.body)) == (400, bodies.bad_request(message))
+
+
+def test_pairs_of_metadata_are_deleted_with_their_transaction(db: None, lane: Lane) -> None:
+    row = lanes.transaction(lane, metadata={"shop": "berlin"})
+    assert [str(pair) for pair in MetadataPair.objects.all()] == ["shop:berlin"]
+    row.delete()
+    assert not MetadataPair.objects.exists()
+
+
+def test_the_list_finds_what_a_token_and_its_successors_requested(sender: Api, lane: Lane, user: User) -> None:
+    token, _ = issue(name="ci", user=user)
+    successor = rotate(token.pk).new
+    row = lanes.transaction(lane, requester=token.key)
+    lanes.transaction(lane)
+    found = [ids(sender.get(f"{PATH}?token={key}")) for key in (token.key, successor.key, "unknown")]
+    assert found == [[row.identifier], [row.identifier], []]
+
+
+def test_the_list_has_a_range_of_creation_newest_first(sender: Api, lane: Lane) -> None:
+    # Numbered in another order than that of their times, as rows of the same minutes may be.
+    minutes = (0, 10, 5, 25, 20)
+    rows = [lanes.transaction(lane, created_at=AT + timedelta(minutes=each)).identifier for each in minutes]
+    start, end = (f"{AT + timedelta(minutes=each):%Y-%m-%dT%H:%M:%SZ}" for each in (5, 25))
+    assert ids(sender.get(f"{PATH}?created_from={start}&created_before={end}")) == [rows[4], rows[2], rows[1]]
+    assert ids(sender.get(f"{PATH}?created_from={end}")) == [rows[3]]
+    assert ids(sender.get(f"{PATH}?created_before={start}")) == [rows[0]]
+
+
+def test_the_list_has_a_range_of_ends_the_last_first_in_pages(sender: Api, lane: Lane) -> None:
+    ends = (30, 10, 20, 0, None)
+    rows = [
+        lanes.transaction(
+            lane, **(lanes.final("failed") | {"finished_at": AT + timedelta(minutes=end)} if end is not None else {})
+        )
+        for end in ends
+    ]
+    start = f"{AT + timedelta(minutes=10):%Y-%m-%dT%H:%M:%SZ}"
+    query = f"{PATH}?finished_from={start}&per_page=1"
+    found, cursor = [], ""
+    for _ in range(3):
+        answer = sender.get(f"{query}{cursor}")
+        found += ids(answer)
+        cursor = f"&cursor={answer.body['pagination'].get('next_cursor')}"
+    assert found == [rows[number].identifier for number in (0, 2, 1)]
+    assert cursor == "&cursor=None"
+    assert ids(sender.get(f"{PATH}?finished_before={start}")) == [rows[3].identifier]
+    # A cursor of another order.
+    cursor = sender.get(query).body["pagination"]["next_cursor"]
+    assert sender.get(f"{PATH}?per_page=1&cursor={cursor}").status == 400
 
 
 def test_the_list_of_one_relayer_has_nothing_of_another(sender: Api, lane: Lane) -> None:
