@@ -125,6 +125,6 @@ def test_pages_show_amounts_of_a_reason_with_their_units() -> None:
     text = (
         "Value 2000000000000000000 wei; 1 wei of 4000000000000000000 wei are left since 2026-01-01T12:00:00.000000Z."
     )
-    shown = "Value 2 POL; 1 wei of 4 POL left since 2026-01-01 12:00 UTC."
+    shown = "Value 2 POL; 1 wei of 4 POL are left since 2026-01-01 12:00 UTC."
     assert readable(text, networks()["polygon"]) == shown
     assert readable("Value 5 wei; 10 gwei.", None) == "Value 5 wei; 10 gwei."

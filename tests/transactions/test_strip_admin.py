@@ -141,7 +141,7 @@ def test_the_fragment_shows_prices_against_the_market(admin_client: Client) -> N
     price = found.context["stuck"]["cells"][2]["facts"]["Price"]
     assert price.startswith("90 wei, market 0.001 gwei")
     assert "below base fee" in price
-    now = ["Now", "at most 0.00000009 gwei, priority 0.000000001 gwei", *["1,890,000 wei"] * 2]
+    now = ["Now", "at most 90 wei, priority 1 wei", *["1,890,000 wei"] * 2]
     new = ["at most 0.001 gwei, priority 0.001 gwei", "0.0000000210021 ETH", "0.0000000210033 ETH"]
     assert tables["cancel"] == [now, ["Market, fast", "0.001 gwei", "", ""], ["New", *new]]
     names = ["Now", "Market, fast", *(f"New, {speed}" for speed in ("safeLow", "average", "fast", "fastest"))]
@@ -190,7 +190,7 @@ def test_the_price_of_a_speed_up_is_chosen_within_the_cap_and_confirmed_as_it_wa
         "In gwei, at least 22.5 gwei, at most 50 gwei. Used exactly, in place of a speed: it is not raised."
     )
     sent = asks.context["hidden"] | {"speed": "", "reason": "Late"}
-    too_low = "must be at least 22500000000 wei, to replace the transaction in flight"
+    too_low = "must be at least 22.5 gwei, to replace the transaction in flight"
     for price, errors in (
         ({}, {"speed": ["Choose a speed, or enter a price."]}),
         ({"max_fee_per_gas": "3 eth"}, {"max_fee_per_gas": ["Enter a number."]}),
