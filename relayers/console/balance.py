@@ -5,7 +5,6 @@ from typing import Any
 
 import segno
 from django.http import HttpRequest
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -15,7 +14,7 @@ from relayer_service.console.overview.charts import GREY, RANGES, ChartRange, Pe
 from relayer_service.console.panels import Panel
 from relayers.console import formatting
 from relayers.health.balance_hours import by_step
-from relayers.health.runway import by_day, runway
+from relayers.health.runway import by_day, current_runway
 from relayers.models import Relayer
 
 BALANCE_COLOUR, MINIMUM_COLOUR = "var(--color-blue-400)", "var(--color-red-500)"
@@ -49,11 +48,7 @@ def facts(relayer: Relayer) -> dict[str, str]:
         found["Minimum"] = format_html("{}: below it, a warning", formatting.amount(minimum, network))
     if relayer.reserve:
         found["Reserve"] = format_html("{}: it stops sending", formatting.amount(relayer.reserve, network))
-    health = relayer.health
-    if health.balance is None:
-        return found
-    lasting = runway(health.balance - relayer.reserve, health.outflow_days, health.balance_hours, timezone.now())
-    if lasting:
+    if lasting := current_runway(relayer):
         spent = formatting.amount(lasting.outflow_per_day, network)
         found["Spent per day"] = format_html("{} (7-day average)", spent)
         found["Runway"] = f"At this rate used up in {lasting.text}"

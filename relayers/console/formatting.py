@@ -6,7 +6,6 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.utils import model_ngettext
 from django.http import HttpRequest
-from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 
@@ -15,8 +14,8 @@ from chain.units import coins, rounded_coins
 from relayer_service.console.dates import ago
 from relayer_service.console.overview.dashboard import label
 from relayers import guards
-from relayers.health import runway as runways
 from relayers.health.probes import missing_address_reason
+from relayers.health.runway import current_runway
 from relayers.models import ACTIVE, Relayer
 
 VARIANTS = {
@@ -99,11 +98,7 @@ def aged_balance(relayer: Relayer) -> str:
 
 
 def runway(relayer: Relayer) -> str:
-    """Return how long the balance lasts at the average rate of a week; "-" if that is unknown."""
-    health = relayer.health
-    if health.balance is None:
-        return "-"
-    found = runways.runway(health.balance, health.outflow_days, health.balance_hours, timezone.now())
+    found = current_runway(relayer)
     return found.text if found else "-"
 
 

@@ -9,7 +9,6 @@ from django.db.models import CharField, Model, Q, Value
 from django.db.models.functions import Cast, Concat
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html
 
 from chain.networks import Network, networks
@@ -38,7 +37,7 @@ from relayers.console.filters import RelayerStateFilter
 from relayers.console.formatting import VARIANTS, balance_and_limit
 from relayers.health.checking import FAILURES_TO_DISABLE
 from relayers.health.probes import missing_address_reason
-from relayers.health.runway import runway
+from relayers.health.runway import current_runway
 from relayers.models import PROBLEMS, Relayer, RelayerHealth
 from relayers.models.health import (
     BALANCE_USED_UP_SOON,
@@ -141,8 +140,7 @@ def reason(kind: str, relayer: Relayer) -> str:
     if kind == LOW:
         return format_html("Its balance is {}.", balance_and_limit(relayer))
     if kind == RUNWAY:
-        spendable = (health.balance or 0) - relayer.reserve
-        lasting = runway(spendable, health.outflow_days, health.balance_hours, timezone.now())
+        lasting = current_runway(relayer)
         return f"At this rate used up in {lasting.text}." if lasting else "Nothing has left it in the last days."
     if kind == NO_ADDRESS:
         return missing_address_reason(relayer.signer)

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from django.utils import timezone
+
 from relayers.health.balance_hours import DAY, DAYS_KEPT, Entry
+from relayers.models import Relayer
 
 # The days that the average is taken over, with the current one.
 AVERAGED_DAYS = 7
@@ -63,6 +66,14 @@ def runway(spendable: int, outflows: Sequence[Entry], readings: Sequence[Entry],
     seconds = max(int(now.timestamp()) - first, DAY)
     per_day = spent * DAY // seconds
     return Runway(per_day, max(spendable, 0) / per_day) if per_day else None
+
+
+def current_runway(relayer: Relayer) -> Runway | None:
+    """Return how long the last balance without the reserve lasts; None if it is unknown or nothing has left it."""
+    health = relayer.health
+    if health.balance is None:
+        return None
+    return runway(health.balance - relayer.reserve, health.outflow_days, health.balance_hours, timezone.now())
 
 
 def is_short(found: Runway | None, *, was_short: bool) -> bool:

@@ -361,6 +361,7 @@ def test_the_list_of_relayers_shows_signer_runway_and_last_transaction(
     day, page, counted = int(timezone.now().timestamp()) // 86_400 * 86_400, "/admin/relayers/relayer/", []
     read = [[int(timezone.now().timestamp()) // 3_600 * 3_600, str(10**18)]]
     spent = {"balance_text": str(10**18), "balance_hours": read, "outflow_days": [[day, str(10**17)]]}
+    spent["reserve_text"] = str(4 * 10**17)
     relayer_factories.relayer(identifier="relayer-2", address=OTHER, **spent)
     for hours in (2, 1):
         factories.transaction(lane, created_at=timezone.now() - timedelta(hours=hours))
@@ -371,7 +372,7 @@ def test_the_list_of_relayers_shows_signer_runway_and_last_transaction(
             found = {row[1]: row for row in rows(admin_client.get(page))}
         counted.append(len(queries))
     columns = [[found[name][4], found[name][7], found[name][9]] for name in ("relayer-1", "relayer-2")]
-    assert columns == [["signer-1", "-", "an hour ago"], ["signer-1", "10 days", "never"]]
+    assert columns == [["signer-1", "-", "an hour ago"], ["signer-1", "6 days", "never"]]
     # What is read once in a process is read by the first.
     assert counted[1] == counted[2]
     assert "Last transaction" not in staff_who_may(client, "view_relayer").get(page).content.decode()
