@@ -24,10 +24,10 @@ def coins(value: int, network: Network | None) -> str:
     return f"{decimal_text(value, decimals)} {unit}"
 
 
-def rounded_coins(value: int, network: Network | None) -> str:
-    """Return an amount of wei as `coins` does, but with the first digits only, rounded down."""
+def rounded_coins(value: int, network: Network | None, *, up: bool = False) -> str:
+    """Return an amount of wei as `coins` does, but with the first digits only, rounded down or up."""
     decimals, unit = _unit(value, network)
-    return f"{rounded_text(value, decimals, SIGNIFICANT_DIGITS)} {unit}"
+    return f"{rounded_text(value, decimals, SIGNIFICANT_DIGITS, up=up)} {unit}"
 
 
 def _unit(value: int, network: Network | None) -> tuple[int, str]:

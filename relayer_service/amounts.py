@@ -50,11 +50,15 @@ def decimal_text(units: int, decimals: int) -> str:
     return f"{whole}.{part:0{decimals}}".rstrip("0") if part else str(whole)
 
 
-def rounded_text(units: int, decimals: int, digits: int) -> str:
-    """Return an amount for display with this number of significant digits, rounded down.
+def rounded_text(units: int, decimals: int, digits: int, *, up: bool = False) -> str:
+    """Return an amount for display with this number of significant digits, rounded down or up.
 
     The whole part is rounded only if it is so long that it needs an exponent.
     """
+    if up:
+        hidden = len(str(units)) - digits
+        step = 10 ** max(0, hidden if units >= LONG * 10**decimals else min(hidden, decimals))
+        units = -(-units // step) * step
     whole, part = divmod(units, 10**decimals)
     if whole >= LONG:
         first = str(whole)[:digits]

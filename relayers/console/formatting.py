@@ -69,12 +69,12 @@ def badges(relayer: Any) -> str:
 
 
 def waiting_for_funds(missing: int | None, network: Network | None) -> str:
-    """Return a badge, and how much is missing below it."""
+    """Return a badge, and how much is missing below it, rounded up: a top-up of that must be enough."""
     if missing is None:
         return label("waiting for funds", "warning")
     text = '{} <span class="block text-xs" title="{}">{} missing</span>'
     badge = label("waiting for funds:", "warning")
-    return format_html(text, badge, coins(missing, network), rounded_coins(missing, network))
+    return format_html(text, badge, coins(missing, network), rounded_coins(missing, network, up=True))
 
 
 def address(row: Any) -> str:

@@ -95,21 +95,28 @@ def test_the_list_shows_what_matters(admin_client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "decimals", "exact", "rounded"),
+    ("amount", "decimals", "exact", "rounded", "up"),
     [
-        (0, 18, "0", "0"),
-        (1, 18, "0.000000000000000001", "0.000000000000000001"),
-        (999_999_999_999_999_999, 18, "0.999999999999999999", "0.999999"),
-        (1_234_567_890_000_000, 18, "0.00123456789", "0.00123456"),
-        (1_200_000_000_000_000_000, 18, "1.2", "1.2"),
-        (123_456_789 * 10**15, 18, "123456.789", "123,456"),
-        (98_765_432_109, 6, "98765.432109", "98,765.4"),
-        (1_234_567_890, 0, "1234567890", "1,234,567,890"),
-        (2**128 - 1, 18, "340282366920938463463.374607431768211455", "3.40282e20"),
+        (0, 18, "0", "0", "0"),
+        (1, 18, "0.000000000000000001", "0.000000000000000001", "0.000000000000000001"),
+        (999_999_999_999_999_999, 18, "0.999999999999999999", "0.999999", "1"),
+        (1_234_567_890_000_000, 18, "0.00123456789", "0.00123456", "0.00123457"),
+        (1_200_000_000_000_000_000, 18, "1.2", "1.2", "1.2"),
+        (123_456_789 * 10**15, 18, "123456.789", "123,456", "123,457"),
+        (98_765_432_109, 6, "98765.432109", "98,765.4", "98,765.5"),
+        (1_234_567_890, 0, "1234567890", "1,234,567,890", "1,234,567,890"),
+        (2**128 - 1, 18, "340282366920938463463.374607431768211455", "3.40282e20", "3.40283e20"),
     ],
 )
-def test_amounts_are_exact_and_in_lists_have_six_digits(amount: int, decimals: int, exact: str, rounded: str) -> None:
-    assert (decimal_text(amount, decimals), rounded_text(amount, decimals, 6)) == (exact, rounded)
+def test_amounts_are_exact_and_in_lists_have_six_digits(
+    amount: int, decimals: int, exact: str, rounded: str, up: str
+) -> None:
+    shown = (
+        decimal_text(amount, decimals),
+        rounded_text(amount, decimals, 6),
+        rounded_text(amount, decimals, 6, up=True),
+    )
+    assert shown == (exact, rounded, up)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ from transactions.requests import actions
 
 pytestmark = pytest.mark.django_db
 
-BADGE = "waiting for funds: 0.3 ETH missing"
+# Rounded up: whoever sends that sends enough.
+BADGE = "waiting for funds: 0.300001 ETH missing"
 
 
 def test_a_lane_waits_for_funds_as_long_as_its_rows_do(local_chain: LocalChain) -> None:
@@ -57,7 +58,7 @@ def test_it_is_shown_on_every_page_within_a_minute(admin_client: Client, setting
     relayer = relayers.relayer(name="Treasury", **checked)
     waiting: dict[str, Any] = {"waiting": "funds", "waiting_details": "0.3 ETH missing. It can cost 1 ETH."}
     since = database_now() - timedelta(seconds=40)
-    lane = factories.lane(relayer, waiting_since=since, missing_text=str(3 * 10**17), **waiting)
+    lane = factories.lane(relayer, waiting_since=since, missing_text=str(3 * 10**17 + 1), **waiting)
     factories.transaction(lane, created_at=since, reason_code="funds", status_reason="Waiting for funds.")
 
     def text(path: str) -> str:
@@ -71,10 +72,12 @@ def test_it_is_shown_on_every_page_within_a_minute(admin_client: Client, setting
         f"/admin/transactions/lane/{lane.pk}/change/",
     ]
     assert [path for path in pages if BADGE not in text(path)] == []
-    assert admin_client.get(pages[-1]).context["stuck"]["headline"].startswith("Waiting for funds: 0.3 ETH missing.")
-    assert 'title="0.3 ETH"' in admin_client.get(pages[0]).content.decode()
+    assert (
+        admin_client.get(pages[-1]).context["stuck"]["headline"].startswith("Waiting for funds: 0.300001 ETH missing.")
+    )
+    assert 'title="0.300000000000000001 ETH"' in admin_client.get(pages[0]).content.decode()
     (line,) = (each for each in attention(admin_client) if "lanes that wait for funds" in each)
-    assert "Waiting for funds: 0.3 ETH missing." in line
+    assert "Waiting for funds: 0.300001 ETH missing." in line
     # A relayer that waits for nothing is shown as before.
     Lane.objects.update(waiting="", missing_text="")
     assert "waiting for funds" not in text(pages[0])

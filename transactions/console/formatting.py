@@ -181,7 +181,8 @@ def lane_reason(lane: Lane) -> str:
     """Return why a lane assigns no nonces to requests; "" if it does."""
     parts = [sentence(entry.label, entry.details) for entry in hold_entries(lane)]
     if lane.waiting == Waiting.FUNDS and lane.missing is not None and not parts:
-        parts.append(f"{Waiting.FUNDS.label}: {rounded_coins(lane.missing, known_network(lane))} missing.")
+        missing = rounded_coins(lane.missing, known_network(lane), up=True)
+        parts.append(f"{Waiting.FUNDS.label}: {missing} missing.")
     elif lane.waiting:
         parts.append(sentence(Waiting(lane.waiting).label, lane.waiting_details))
     return " ".join(parts)
