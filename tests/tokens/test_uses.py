@@ -79,10 +79,10 @@ def viewer(client: Client, db: None) -> User:
 def test_the_page_shows_addresses_and_changes_to_whoever_may_see_the_audit_log(
     client: Client, viewer: User, user: User
 ) -> None:
-    token, _ = issue(name="ci", user=user)
+    token, _ = issue(name="R&D", user=user)
     uses.count(token.pk, "203.0.113.9", 403, "")
     uses.flush()
-    with acting_as(ActorKind.TOKEN, "ci", key=token.key):
+    with acting_as(ActorKind.TOKEN, "R&D", key=token.key):
         issue(name="made by it", user=user)
     pages = [f"{LIST}{token.pk}/change/", f"{LIST}{token.pk}/leaked/"]
     for page in pages:
@@ -91,7 +91,9 @@ def test_the_page_shows_addresses_and_changes_to_whoever_may_see_the_audit_log(
         assert (shown["sections"], shown["log"]) == ({}, "")
     viewer.user_permissions.add(Permission.objects.get(codename="view_auditentry"))
     for page in pages:
-        shown = client.get(page).context["activity"]["sections"]
+        activity = client.get(page).context["activity"]
+        assert activity["log"] == "/admin/relayer_service/auditentry/?q=R%26D"
+        shown = activity["sections"]
         ((address, _, _, *counts),) = shown["Addresses"].rows
         assert (address, counts) == ("203.0.113.9", ["1", "1", "0", "0"])
         ((_, title, name, *_),) = shown["Changes"].rows

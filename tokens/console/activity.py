@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
@@ -77,7 +78,7 @@ class Activity(Panel):
             sections["Changes"] = changes(token)
             if token.since:
                 sections["Signatures and refusals"] = actions(token)
-        log = f"{reverse('admin:relayer_service_auditentry_changelist')}?q={token.name}"
+        log = f"{reverse('admin:relayer_service_auditentry_changelist')}?{urlencode({'q': token.name})}"
         leaked = "" if token.since else self.url("leaked", token)
         return {"activity": {"facts": facts, "sections": sections, "log": log if sections else "", "leaked": leaked}}
 
