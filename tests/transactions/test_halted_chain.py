@@ -17,7 +17,8 @@ from tests.relayer_service.admin.overview_pages import attention
 from tests.relayers import factories as relayers
 from tests.transactions import factories
 from tests.transactions.hardhat import RECEIVER, LocalChain
-from tests.transactions.lying_node import Request, lying_node
+from tests.transactions.lies import status
+from tests.transactions.lying_node import ANY, Request, lying_node
 from tests.transactions.single_turns import take_turn
 from transactions.console.stuck.cells import Cell, State, headline
 from transactions.console.stuck.remedies import recommend
@@ -80,6 +81,13 @@ def test_a_chain_is_halted_until_it_has_a_new_block(
         assert [*guards.halted_chains()] == ([31337] if is_halted else [])
         row, lane = Transaction.objects.get(pk=row.pk), Lane.objects.get(pk=lane.pk)
         assert status_reason(row, lane).startswith("No new block since ") == is_halted
+
+        # Nodes that fail say nothing about the chain.
+        node.be_honest()
+        node.lie(ANY, status(503, with_json=False))
+        with pytest.raises(NodesUnreachable):
+            look([lane])
+        assert [*guards.halted_chains()] == ([31337] if is_halted else [])
 
         node.be_honest()
         local_chain.rpc("evm_setNextBlockTimestamp", int(time.time()) + 60)

@@ -128,14 +128,17 @@ def store(watch: ChainWatch, view: ChainView, highest: int | None, network: Netw
 def note_halt(watch: ChainWatch, network: Network, head_time: int | None, rows: Iterable[Transaction] = ()) -> None:
     """Store since when a chain has had no new block, if that is too long, or that it has one.
 
-    Where blocks are mined on demand, a transaction must be waiting for one, and its price not be the reason.
+    Without the time of the head, it stays as it was. Where blocks are mined on demand, a transaction must be waiting
+    for one, and its price not be the reason.
     """
+    if head_time is None:
+        return
     limit, since = database_now() - plausibility.halt_limit(network), None
     is_due = network.max_head_age_seconds is not None or any(
         row.status == Status.SUBMITTED and row.submitted_at and row.submitted_at < limit and not row.status_reason
         for row in rows
     )
-    if head_time is not None and is_due:
+    if is_due:
         at = datetime.fromtimestamp(min(head_time, plausibility.MAX_TIMESTAMP), UTC)
         since = at if at < limit else None
     # Nodes may have different head blocks: the first one stays.
