@@ -22,7 +22,7 @@ from relayer_service.console.references import is_key, link
 from relayer_service.database.prefixes import CaseFolded
 from spending.console.formatting import shown_rules
 from spending.writes import stored_rules
-from tokens.console.activity import MAX_FAMILY_SHOWN, active_successors, listed
+from tokens.console.activity import MAX_FAMILY_SHOWN, active_reissued, active_successors, listed
 from tokens.console.forms import AccessTokenForm, DisableForm, RelayerChoices, RotationForm
 from tokens.models import WITH_PREDECESSOR, AccessToken, lock_family, states
 from tokens.writes import NotRotatable, rotate
@@ -36,6 +36,7 @@ OWN_RIGHTS = {"user", "expires_at", "allowed_networks", "scopes", "allowed_relay
 
 
 DISABLED = "Every process rejects a disabled token within seconds. Only superusers can enable it again."
+REISSUED = "Issued by staff after a revocation, and still accepted: {}."
 
 
 class TokenStateFilter(StateFilter):
@@ -162,6 +163,8 @@ class AccessTokenAdmin(ResourceAdmin):
             columns = {"State": self.state, "Last use": self.last_use, "Permissions": self.permissions}
             others = active_successors(*keys).exclude(pk__in=keys)
             texts = [DISABLED, format_html("Their active successors: {}.", listed(others))]
+            if (reissued := active_reissued(*keys).exclude(pk__in=keys)).exists():
+                texts.append(format_html(REISSUED, listed(reissued)))
             table = pending.first(self.get_queryset(request), columns)
             return confirmation.ask(request, self, pending, "Disable tokens", texts, table, form)
         chosen, with_successors = AccessToken.objects.filter(pk__in=keys), form.cleaned_data["with_successors"]

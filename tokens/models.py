@@ -101,8 +101,15 @@ class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
 
     def successors(self) -> AccessTokenQuerySet:
         """Return the tokens that these were rotated to, directly or through others."""
-        earlier = self.exclude(family="").filter(family=models.OuterRef("family"), pk__lt=models.OuterRef("pk"))
-        return AccessTokenQuerySet(AccessToken).filter(models.Exists(earlier))
+        return self._later(issued_after=models.OuterRef("issued_after"))
+
+    def reissued(self) -> AccessTokenQuerySet:
+        """Return the tokens that staff issued in place of these, once revoked, and those that they were rotated to."""
+        return self._later(issued_after__lt=models.OuterRef("issued_after"))
+
+    def _later(self, **conditions: models.OuterRef) -> AccessTokenQuerySet:
+        of_family = self.exclude(family="").filter(family=models.OuterRef("family"), pk__lt=models.OuterRef("pk"))
+        return AccessTokenQuerySet(AccessToken).filter(models.Exists(of_family.filter(**conditions)))
 
     def disable(self, reason: str = "", *, with_successors: bool = True) -> int:
         """Disable tokens, and their successors unless these are to stay; return how many were enabled."""
@@ -215,6 +222,14 @@ class AccessToken(models.Model):
         db_default="",
         editable=False,
         help_text="The key of the first of the tokens that replaced each other; empty if it was never replaced.",
+    )
+    # Whoever has a revoked token has not this one, so it is none of its successors.
+    issued_after = models.PositiveBigIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="The newest of its family when staff issued it, or the one that it was rotated from, in place of a "
+        "revoked one; 0 if none was revoked.",
     )
 
     objects = AccessTokenManager()

@@ -14,7 +14,7 @@ from tokens import credentials
 from tokens.models import WITH_PREDECESSOR, AccessToken, lock_family
 
 # The fields that a replacement copies. With the spending policy, it has the rules and what was spent of their limits.
-KEPT = ("name", "user", "allowed_networks", "scopes", "allowed_relayers", "spending")
+KEPT = ("name", "user", "allowed_networks", "scopes", "allowed_relayers", "spending", "issued_after")
 # A family is locked and revoked in one statement, which has a maximum of parameters.
 MAX_FAMILY = 10_000
 # How long the old token is accepted after a rotation.
@@ -134,13 +134,14 @@ def reissue(token_id: int) -> Rotation:
             raise NotRotatable(f"{active} is active: revoke it, or rotate it")
         if family[-1].has_expired or len(family) >= MAX_FAMILY:
             raise NotRotatable("it expired, or was rotated too often: issue a new one")
-        return _replace(family[0], family[-1].expires_at, {"replaced_at": timezone.now()})
+        newest, changes = family[-1], {"replaced_at": timezone.now()}
+        return _replace(family[0], newest.expires_at, changes, issued_after=newest.pk)
 
 
-def _replace(token: AccessToken, expires_at: datetime | None, changes: Values) -> Rotation:
-    """Issue the successor of a locked token, and change the token itself."""
+def _replace(token: AccessToken, expires_at: datetime | None, changes: Values, **values: Any) -> Rotation:
+    """Issue the successor of a locked token, with these values in place of its own, and change the token itself."""
     write = AccessTokenWrite(token)
-    kept = {name: getattr(token, name) for name in KEPT}
+    kept = {name: getattr(token, name) for name in KEPT} | values
     issued, text = issue(expires_at=expires_at, family=token.family_key, **kept)
     write.set({**changes, "family": token.family_key})
     write.save(f"Replaced by {issued}.")

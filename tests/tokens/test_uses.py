@@ -1,5 +1,6 @@
 """What a token was used for: requests by address and outcome, on its page and on that for a leaked one."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from relayer_service.audit.actors import ActorKind, acting_as
 from tokens import uses
 from tokens.models import AccessToken, TokenUse
 from tokens.tasks import prune_token_uses
-from tokens.writes import issue, rotate
+from tokens.writes import issue, reissue, rotate
 
 LIST = "/admin/tokens/accesstoken/"
 
@@ -102,6 +103,7 @@ def test_the_page_shows_addresses_and_changes_to_whoever_may_see_the_audit_log(
     assert client.get(pages[1], {"since": later}).context["activity"]["sections"]["Changes"].rows == []
 
 
+@pytest.mark.both_engines
 def test_a_revoked_token_is_replaced_once_with_its_rights(admin_client: Client, admin_user: User) -> None:
     expires_at = timezone.now() + timedelta(days=9)
     rights: dict[str, Any] = {"scopes": ["send"], "allowed_relayers": ["a"], "allowed_networks": ["192.0.2.0/24"]}
@@ -124,6 +126,33 @@ def test_a_revoked_token_is_replaced_once_with_its_rights(admin_client: Client, 
     assert f"Not issued: {new} is active" in again
     assert AccessToken.objects.count() == 3
     assert not AccessToken.objects.get(pk=stolen.pk).enabled
+
+
+@pytest.mark.both_engines
+def test_what_is_done_about_a_revoked_token_spares_those_issued_after_that(
+    admin_client: Client, admin_user: User
+) -> None:
+    leaked, _ = issue(name="ci", user=admin_user)
+    page, tokens = f"{LIST}{leaked.pk}/", AccessToken.objects
+    stolen = rotate(leaked.pk).new
+    tokens.filter(pk=leaked.pk).disable()
+    issued = rotate(reissue(leaked.pk).new.pk).new
+    assert f'Issued by staff after it was revoked: <a class="underline" href="{LIST}{issued.pk}/' in (
+        admin_client.get(f"{page}leaked/").content.decode()
+    )
+    # Enabled again by mistake, and rotated by whoever has it.
+    tokens.filter(pk=stolen.pk).update(enabled=True)
+    again = rotate(stolen.pk).new
+    asked = admin_client.get(f"{page}revoke/").context["texts"]
+    names = [re.findall("/accesstoken/(\\d+)/", text) for text in asked[1:]]
+    assert names == [[str(again.pk), str(stolen.pk)], [str(issued.pk), str(issued.pk - 1)]]
+    admin_client.post(f"{page}revoke/", {"reason": "Leaked."})
+    assert {*tokens.filter(enabled=True)} == {issued, tokens.get(pk=issued.pk - 1)}
+    admin_client.post(f"{page}delete/", {"post": "yes"})
+    assert tokens.filter(enabled=True).count() == 2
+    # Those that it was rotated to are its successors.
+    tokens.filter(pk=issued.pk - 1).disable()
+    assert not tokens.filter(enabled=True).exists()
 
 
 def test_staff_with_fewer_rights_revoke_and_get_no_secret(client: Client, viewer: User, user: User) -> None:

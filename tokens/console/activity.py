@@ -40,6 +40,10 @@ def active_successors(*keys: int) -> Any:
     return AccessToken.objects.filter(pk__in=keys).successors().filter(states()["active"])
 
 
+def active_reissued(*keys: int) -> Any:
+    return AccessToken.objects.filter(pk__in=keys).reissued().filter(states()["active"])
+
+
 def listed(tokens: QuerySet[AccessToken]) -> str:
     """Return links to the first of some tokens, and the number of the others."""
     count, shown = tokens.count(), list(tokens[:MAX_FAMILY_SHOWN])
@@ -97,6 +101,7 @@ class Activity(Panel):
             "since_form": form,
             "revoke_title": f"1. Revoke {token}",
             "successors": listed(active_successors(token.pk)),
+            "reissued": listed(active_reissued(token.pk)),
             "token_url": self.url("change", token),
             "revoke_url": self.url("revoke", token) if self.admin.has_change_permission(request, token) else "",
             "reissue_url": self.url("reissue", token) if self.admin.has_rotate_permission(request) else "",
