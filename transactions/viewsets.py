@@ -24,7 +24,7 @@ from transactions.records import finding, queues
 from transactions.records.list_payloads import TransactionPagination
 from transactions.records.reasons import RELAYER_COLUMNS, Position, positions, status_reason
 from transactions.records.representation import TransactionData, transaction_data
-from transactions.records.requesters import END, requested_with
+from transactions.records.requesters import HAS_TEXT_ALONE, requested_with
 from transactions.requests import accepting, actions, dry_run, quotas
 from transactions.serializers import ReasonSerializer, TransactionSerializer
 
@@ -33,7 +33,6 @@ NONCE_NOT_FOUND = "Transaction with nonce {} not found"
 MAX_NONCE_DIGITS = 20
 GENERATION = schema.GENERATION.name
 MINED = "It is mined, in block 9000000."
-TOP_UP = "Top-up of relayer "
 OF_OTHERS = "Another token requested this transaction: changing it requires the scope manage"
 # For the OpenAPI document.
 SEND_ERRORS = {403: accepting.PAUSED, 429: queues.FULL.format(1_000)}
@@ -259,10 +258,8 @@ class TransactionViewSet(ResourceViewSet):
         token: Any = self.request.auth
         if token.has_scope("manage"):
             return Q()
-        # Earlier releases stored the text of the token alone. A top-up has the ID of a relayer there.
         is_own = requested_with(token.family_keys(), len(token.key))
-        by_text = Q(is_own, requester="", requested_by__endswith=END) & ~Q(requested_by__startswith=TOP_UP)
-        return Q(requester=token.family_key) | by_text
+        return Q(requester=token.family_key) | Q(HAS_TEXT_ALONE, is_own)
 
     def _valid_values(self, data: bytes = b"") -> dict[str, Any]:
         """Return valid values. Their data, or that which is signed again, counts on what the token can store."""

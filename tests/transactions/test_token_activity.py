@@ -17,7 +17,7 @@ from spending.erc20 import FUNCTIONS
 from tests.relayers import factories
 from tests.transactions import factories as lanes
 from tokens.models import AccessToken
-from tokens.writes import issue, rotate
+from tokens.writes import issue, reissue, rotate
 from transactions.models import Lane, Transaction
 
 LIST = "/admin/tokens/accesstoken/"
@@ -99,16 +99,26 @@ def test_the_page_of_a_leaked_token_lists_what_was_requested_since(
 
 
 @pytest.mark.both_engines
-@pytest.mark.parametrize(("query", "count"), [("", 2), ("?only", 1)])
+@pytest.mark.parametrize(("query", "count"), [("", 3), ("?only", 2)])
 def test_pending_transactions_of_a_leaked_token_are_canceled_in_a_job(
-    client: Client, admin_client: Client, admin_user: User, lane: Lane, query: str, count: int
+    client: Client,
+    admin_client: Client,
+    admin_user: User,
+    lane: Lane,
+    query: str,
+    count: int,
 ) -> None:
     first, _ = issue(name="ci", user=admin_user)
     leaked = rotate(first.pk).new
     stolen = rotate(leaked.pk).new
     requested(lane, first)
-    rows = [requested(lane, token) for token in (leaked, stolen)][:count]
+    # By a process of the last release.
+    by_text = lanes.transaction(lane, requester="", requested_by=str(leaked))
+    rows = [by_text, requested(lane, leaked), requested(lane, stolen)][:count]
     mined(lane, leaked)
+    lanes.transaction(lane, requester="", requested_by=f"Top-up of relayer {leaked}")
+    AccessToken.objects.filter(pk=leaked.pk).disable()
+    requested(lane, reissue(leaked.pk).new)
     url = f"{LIST}{leaked.pk}/cancel_pending/{query}"
     viewer = User.objects.create_user("viewer", is_staff=True)
     viewer.user_permissions.set(

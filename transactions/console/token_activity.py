@@ -27,7 +27,7 @@ from transactions.console.exports import paid
 from transactions.console.panels import MAX_SUMMED, linked, transactions_url
 from transactions.console.permissions import TransactionsPanel
 from transactions.models import IN_FLIGHT, Status, Transaction
-from transactions.records.requesters import requested_with
+from transactions.records.requesters import HAS_TEXT_ALONE, requested_with
 
 # In the order of the page.
 NATIVE, GAS, TOKEN, ALLOWANCE = range(4)
@@ -114,8 +114,8 @@ def unsent(token: Any, *, with_successors: bool) -> Any:
     tokens = type(token).objects.filter(pk=token.pk)
     own = Q(requested_with(tokens.values("key"), len(token.key)))
     others = Q(requested_with(tokens.successors().values("key"), len(token.key))) if with_successors else Q()
-    rows = Transaction.objects.filter(status__in=UNSENT, finished_at=None, requester=token.family_key)
-    return rows.filter(own | others).order_by("sequence")
+    rows = Transaction.objects.filter(HAS_TEXT_ALONE | Q(requester=token.family_key), own | others)
+    return rows.filter(status__in=UNSENT, finished_at=None).order_by("sequence")
 
 
 def assets(row: Any) -> Iterator[tuple[int, str, int]]:

@@ -2,11 +2,15 @@
 
 from typing import Any
 
+from django.db.models import Q
 from django.db.models.functions import Left, Right
 from django.db.models.lookups import In
 
 # How the text of a token ends.
 END = "_…)"
+TOP_UP = "Top-up of relayer "
+# Of an earlier release, which stored the text of a token alone. A top-up has the ID of a relayer there.
+HAS_TEXT_ALONE = Q(requester="", requested_by__endswith=END) & ~Q(requested_by__startswith=TOP_UP)
 
 
 def requested_with(keys: Any, length: int) -> In:
