@@ -14,10 +14,12 @@ from pytest_django import DjangoAssertNumQueries
 
 from relayer_service.models import Job
 from spending.erc20 import FUNCTIONS
+from tests.notifications.admin_pages import told
 from tests.relayers import factories
 from tests.transactions import factories as lanes
 from tokens.models import AccessToken
 from tokens.writes import issue, reissue, rotate
+from transactions.console import token_activity
 from transactions.models import Lane, Transaction
 
 LIST = "/admin/tokens/accesstoken/"
@@ -105,6 +107,7 @@ def test_pending_transactions_of_a_leaked_token_are_canceled_in_a_job(
     admin_client: Client,
     admin_user: User,
     lane: Lane,
+    monkeypatch: pytest.MonkeyPatch,
     query: str,
     count: int,
 ) -> None:
@@ -134,3 +137,5 @@ def test_pending_transactions_of_a_leaked_token_are_canceled_in_a_job(
     assert started["Location"] == f"{LIST}{leaked.pk}/leaked/"
     job = Job.objects.get()
     assert (job.kind, job.total, job.reason) == ("cancel_transactions", count, "Leaked.")
+    monkeypatch.setattr(token_activity, "MAX_LISTED", 1)
+    assert told(admin_client.get(url))[-1] == "At most 1 are canceled at once: repeat this when the job has ended."

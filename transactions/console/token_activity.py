@@ -35,6 +35,7 @@ LONG = '<span class="long">{}</span>'
 # One byte more than the longest call of ERC-20, so that no longer one is taken for it.
 CALL_BYTES = 101
 MAX_SHOWN = 20
+AT_MOST = "At most {} are canceled at once: repeat this when the job has ended."
 UNSENT = (Status.PENDING, *IN_FLIGHT)
 SUMMED = ["pk", "status", "succeeded", "to", "value_text", "created_at", "gas_used", "effective_gas_price_text"]
 TOTAL_HEADERS = ["Asset", "Network", "Transactions", "Sent", "Can still be sent"]
@@ -100,6 +101,8 @@ class TokenTransactions(TransactionsPanel):
             self.admin.message_user(request, "Nothing is pending.", messages.WARNING)
             return HttpResponseRedirect(self.url("leaked", token))
         pending = replace(PendingAction.in_list(request, "", rows, limit=MAX_LISTED), back=self.url("leaked", token))
+        if len(pending.selection) == MAX_LISTED:
+            self.admin.message_user(request, AT_MOST.format(f"{MAX_LISTED:,}"), messages.WARNING)
         response: HttpResponse = self._transactions.ask_or_start(request, pending, "cancel_transactions")
         return response
 
