@@ -92,6 +92,13 @@ class AuditEntry(models.Model):
                 # Signatures and refusals are many.
                 condition=~models.Q(actor_key="") & ~models.Q(action="acted"),
             ),
+            models.Index(
+                "actor_key",
+                "at",
+                "id",
+                name="audit_actions_of_token",
+                condition=~models.Q(actor_key="") & models.Q(action="acted"),
+            ),
             models.Index("request_id", "at", "id", name="audit_by_request"),
         ]
 

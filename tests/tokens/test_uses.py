@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
 from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.audit.recording import acted, record
 from tokens import uses
 from tokens.models import AccessToken, TokenUse
 from tokens.tasks import prune_token_uses
@@ -85,6 +87,9 @@ def test_the_page_shows_addresses_and_changes_to_whoever_may_see_the_audit_log(
     uses.flush()
     with acting_as(ActorKind.TOKEN, "R&D", key=token.key):
         issue(name="made by it", user=user)
+    # Before it was renamed.
+    with acting_as(ActorKind.TOKEN, "CI", key=token.key), transaction.atomic():
+        record([acted(token, "Signed a message.")])
     pages = [f"{LIST}{token.pk}/change/", f"{LIST}{token.pk}/leaked/"]
     for page in pages:
         shown = client.get(page).context["activity"]
@@ -99,6 +104,7 @@ def test_the_page_shows_addresses_and_changes_to_whoever_may_see_the_audit_log(
         assert (address, counts) == ("203.0.113.9", ["1", "1", "0", "0"])
         ((_, title, name, *_),) = shown["Changes"].rows
         assert (title, name.startswith("access token made by it")) == ("Created", True)
+    assert [row[1] for row in shown["Signatures and refusals"].rows] == ["Signed a message"]
     later = f"{timezone.now() + timedelta(hours=1):%Y-%m-%dT%H:%M}"
     assert client.get(pages[1], {"since": later}).context["activity"]["sections"]["Changes"].rows == []
 

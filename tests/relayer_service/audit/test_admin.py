@@ -208,6 +208,9 @@ def test_each_search_and_filter_has_its_index() -> None:
         "audit_by_actor": rows.filter(actor="alice"),
         "audit_by_request": rows.filter(request_id="r-7"),
         "audit_by_time": rows.filter(at__lt=NOON),
+        # As on the page of a token.
+        "audit_changes_of_token": rows.exclude(action="acted").exclude(actor_key="").filter(actor_key="key-7"),
+        "audit_actions_of_token": rows.filter(action="acted").exclude(actor_key="").filter(actor_key="key-8"),
     }
     AuditEntry.objects.bulk_create(
         AuditEntry(
@@ -217,6 +220,8 @@ def test_each_search_and_filter_has_its_index() -> None:
             object_id=f"relayer-{number % 100}",
             actor_kind=f"kind-{number % 7}",
             actor=f"user-{number % 100}",
+            actor_key=f"key-{number % 100}",
+            action="changed" if number % 2 else "acted",
             request_id=f"r-{number}",
         )
         for number in range(5_000)
