@@ -340,6 +340,23 @@ def test_a_row_in_flight_expires_by_a_noop_at_its_nonce(lane: Lane, local_chain:
     assert states(row) == [("expired", 0)]
 
 
+def test_staff_choose_the_price_of_a_noop_in_place_of_that_of_an_expiry(lane: Lane, local_chain: LocalChain) -> None:
+    row = request(lane)
+    take_turn(lane)
+    Transaction.objects.filter(pk=row.pk).update(valid_until=database_now())
+    take_turn(lane)
+    take_turn(lane)
+    price = 2 * int(row.attempts.latest("number").max_fee_text)
+    actions.cancel(row.pk, by="ops", noop_price=price)
+
+    take_turn(lane)
+    take_turn(lane)
+
+    attempts = row.attempts.order_by("number")
+    assert [attempt.purpose for attempt in attempts] == ["send", "expire", "cancel"]
+    assert (attempts[2].max_fee_text, local_chain.waiting()) == (str(price), [attempts[2].hash])
+
+
 def test_the_window_limits_nonces_in_flight(lane: Lane, local_chain: LocalChain) -> None:
     Lane.objects.filter(pk=lane.pk).update(window=2)
     rows = [request(lane, value) for value in (1, 2, 3)]

@@ -65,8 +65,10 @@ class Drafting:
         if is_expiring(row, work.now):
             return None
         if row.is_ending:
-            if last.purpose not in NOOPS:
-                return self._noop(row, NOOP_PURPOSES[row.requested_action], last.nonce, attempts)
+            purpose = NOOP_PURPOSES[row.requested_action]
+            # The price that staff chose also replaces a no-op of the service, such as that of an expiry.
+            if last.purpose not in NOOPS or (row.noop_price_text and last.purpose != purpose):
+                return self._noop(row, purpose, last.nonce, attempts)
         elif row.requested_action == Transaction.Action.REPLACE:
             # Nothing else is signed for it: the payload before may not leave any more.
             replacement = self._replace(row, attempts)
