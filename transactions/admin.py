@@ -22,7 +22,6 @@ from transactions.console.bulk import BulkAdmin
 from transactions.console.export_actions import ExportAdmin
 from transactions.console.exports import paid
 from transactions.console.lanes import LaneAdmin
-from transactions.console.panels import requests
 from transactions.console.token_calls import find_symbols
 from transactions.models import Attempt, Lane, MetadataPair, Transaction
 from transactions.records import finding
@@ -141,14 +140,8 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         call = erc20.decode(bytes(row.data))
         return formatting.token_call(row, call, token_calls.words(row, call, find_symbols([row]))) if call else "-"
 
-    @display(description="requested price")
-    def requested_price(self, row: Transaction) -> str:
-        """Return the price that the client set, and the one that replaced it on request."""
-        now = requested(row)["price"]
-        changes = (entry.changes["price"][0] for entry in requests(row) if "price" in entry.changes)
-        first = next(changes, now)
-        return now if first == now else f"{first}, changed to {now}"
-
+    # The timeline has its changes, as long as the audit log keeps them.
+    requested_price = column("last requested price", lambda row: requested(row)["price"])
     block = column("block", lambda row: formatting.explorer_link(row, "block", str(row.block_number)))
     outcome = column("result", lambda row: {True: "succeeded", False: "reverted", None: "unknown"}[row.succeeded])
     shown_gas_used = column("gas used", lambda row: "-" if row.gas_used is None else f"{row.gas_used:,}")
