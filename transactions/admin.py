@@ -161,7 +161,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
 
     shown_revert_data = column("revert data", lambda row: formatting.hexadecimal(row.revert_data))
     shown_kind = column("kind", lambda row: str(row.get_kind_display()))
-    shown_requester = column("requested by", lambda row: row.requested_by or "-")
+    shown_requester = column("requested by", lambda row: getattr(row, "requester_link", row.requested_by) or "-")
     shown_key = column("idempotency key", lambda row: row.idempotency_key or "-")
     shown_external_id = column("external ID", lambda row: row.external_id or "-")
     shown_metadata = column("metadata", formatting.metadata)

@@ -8,6 +8,7 @@ from html import unescape
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -23,6 +24,7 @@ from tests.rpc.factories import TOKEN
 from tests.spending.payloads import ALICE, APPROVE, BOB, MALLORY, TRANSFER, TRANSFER_FROM, call
 from tests.transactions import factories
 from tests.transactions.plans import walks_the_primary_key
+from tokens.writes import issue
 from transactions.events import TRANSACTION_SUBMITTED
 from transactions.models import Lane, Status, StatusChange, Transaction
 from transactions.requests import actions
@@ -304,6 +306,20 @@ def test_the_page_shows_who_requested_what_and_the_last_requested_price(admin_cl
     assert "Late: &lt;b&gt;" in page.content.decode()
     assert shown(page, "requested_price") == "speed fastest"
     assert "Last requested price" in text(page, "Payload")
+
+
+def test_the_page_links_the_token_that_requested_it_for_those_who_may_see_tokens(
+    admin_client: Client, client: Client, admin_user: User, lane: Lane
+) -> None:
+    token, _ = issue(name="R&D", user=admin_user)
+    row = factories.transaction(lane, requested_by=str(token), requester=token.family_key)
+    text = f"R&amp;D (rms_{token.key}_…)"
+    linked = f'<a class="underline" href="/admin/tokens/accesstoken/{token.pk}/change/">{text}</a>'
+    page = admin_client.get(change(row))
+    assert (shown(page, "shown_requester"), page.content.decode().count(linked)) == (linked, 2)
+    assert shown(staff_who_may(client, "view_transaction").get(change(row)), "shown_requester") == text
+    token.delete()
+    assert shown(admin_client.get(change(row)), "shown_requester") == text
 
 
 def test_calls_of_tokens_are_shown_in_words_with_symbols_of_configured_tokens_alone(

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from django.apps import apps
 from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -33,6 +34,7 @@ from transactions.lanes.prices.pricing import price_text
 from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
 from transactions.records.networks import known_network
 from transactions.records.reasons import positions, status_reason
+from transactions.records.requesters import PUBLIC_PART
 
 MAX_CHANGES = 50
 MAX_ATTEMPTS = 50
@@ -81,6 +83,7 @@ class Progress(Panel):
         changes = list(later.order_by("-version")[:MAX_CHANGES])
         reason = formatting.readable(status_reason(row, row.lane, positions([row]).get(row.pk)), known_network(row))
         entries = [*map(timeline_entry, changes), *map(request_entry, requests(row))]
+        row.requester_link = requester_link(request, row)  # type: ignore[attr-defined]  # for a field of the page, too
         lines, is_over = sorted(entries, key=lambda entry: entry["at"], reverse=True), row.status in FINAL
         shown = {"facts": facts, "reason": reason, "lines": lines, "row": row, "is_over": is_over}
         return {"progress": shown, "progress_url": "" if is_over else self.url("progress", row)}
@@ -91,6 +94,17 @@ def lane_link(request: HttpRequest, lane: Lane) -> str:
         return lane.address
     page = reverse("admin:transactions_lane_change", args=[lane.pk])
     return format_html('<a class="underline" href="{}">{}</a>', page, formatting.shortened(lane.address))
+
+
+def requester_link(request: HttpRequest, row: Transaction) -> str:
+    """Return who requested a row: a token is linked if it exists, for staff who can view tokens."""
+    # The text of a top-up has the ID of a relayer, and no requester.
+    key = PUBLIC_PART.search(row.requested_by) if row.requester else None
+    if key is None or not request.user.has_perm("tokens.view_accesstoken"):
+        return row.requested_by
+    # By its label: this app does not import tokens.
+    token = apps.get_model("tokens.AccessToken").objects.filter(key=key[1]).first()
+    return link(token, row.requested_by) if token else row.requested_by
 
 
 def timeline_entry(change: StatusChange) -> dict[str, Any]:
