@@ -85,7 +85,7 @@ def _newest_finished(rows: Rows) -> Rows:
 
 def _number(rows: Rows, otherwise: int) -> Coalesce:
     """Return the number of the first of some rows, which the database reads once."""
-    return Coalesce(Subquery(rows.values("pk")[:1]), Value(otherwise))
+    return Coalesce(Subquery(rows.values("pk")[:1]), Value(otherwise, BigIntegerField()))
 
 
 def _few_or(rows: Rows, keys: Any, condition: Any) -> Rows:

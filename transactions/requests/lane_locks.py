@@ -68,7 +68,10 @@ def from_columns(found: Sequence[Any]) -> QueuedLane:
     """Return a lane from the values of `COLUMNS`, the time and the sizes of the queue."""
     *values, now, (queued, own) = found
     values[HOLDS] = json.loads(values[HOLDS])
-    return QueuedLane(Lane.from_db(connection.alias, COLUMNS, values), now, Queue(queued, own, queued))
+    lane = Lane.from_db(connection.alias, COLUMNS, values)
+    # The first answer does not say whether the chain has halted, as that would take another query.
+    lane.watch = None
+    return QueuedLane(lane, now, Queue(queued, own, queued))
 
 
 def claim_lane(relayer: Relayer, chain_id: int, address: str, requester: str = "") -> QueuedLane:

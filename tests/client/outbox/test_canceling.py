@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -48,14 +49,20 @@ def test_a_row_that_may_have_been_handed_over_is_not_canceled(outbox: None, fake
 
 def test_a_row_is_either_canceled_or_handed_over(shared_outbox: None, fake: FakeService) -> None:
     rows = add_many(60)
+    # Each has begun before the other one goes on, however fast it is.
+    started = threading.Barrier(2)
 
     def send() -> None:
         with Client(fake.url, "a-token", retries=NO_RETRIES) as client:
+            run_once(client)
+            started.wait(60)
             while run_once(client).accepted:
                 pass
 
     def cancel_some() -> None:
-        for row in reversed(rows):
+        cancel(rows[-1].key)
+        started.wait(60)
+        for row in reversed(rows[:-1]):
             try:
                 cancel(row.key)
             except StatusConflict:

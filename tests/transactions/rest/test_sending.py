@@ -137,9 +137,7 @@ def test_it_expires_after_the_hours_of_the_setting_or_when_the_client_says(sende
 def test_accepting_takes_few_statements(sender: Api) -> None:
     factories.relayer()
     sender.post(PATH, TRANSFER)
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         assert sender.post(PATH, TRANSFER).status == 200
     statements = [query["sql"].split()[0] for query in queries]
     # PostgreSQL reads everything at once, and inserts if it is unchanged; alone, that is a transaction of its own.
