@@ -9,7 +9,7 @@ import httpx
 from relayer_client import errors
 
 # They cannot have reached the service.
-NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 # Of a 503 that the service itself sent, and did not change anything. The database can also be lost during a commit.
 UNCHANGED = frozenset({"busy", "nodes_unavailable", "signer_unavailable", "account_unknown"})
 # The server expected something else than TLS, or sent it.
@@ -51,6 +51,8 @@ def _why_not_connected(error: httpx.RequestError) -> str:
             return "The host name of the service cannot be resolved (DNS)."
         if isinstance(cause, ConnectionRefusedError):
             return "The connection was refused. Check the host and the port, and whether the service runs."
+        if isinstance(cause, httpx.ProxyError):
+            return "The proxy did not connect to the service. Check its address, user name and password."
         if isinstance(cause, httpx.ConnectTimeout):
             return "No connection was made in time. Check the host, and the firewalls in between."
         if isinstance(cause, httpx.PoolTimeout):
