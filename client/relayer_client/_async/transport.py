@@ -73,12 +73,14 @@ class AsyncTransport:
         A request is sent again after a failure that may have reached the service only if it reads, has an
         idempotency key, or is `repeatable`. `deadline`, a time of `time.monotonic`, ends attempts and pauses.
         """
+        own = {
+            "Authorization": f"Bearer {await self.token.async_read(key)}",
+            "Accept": "application/json",
+            "Content-Type": None if body is None else "application/json",
+            "Idempotency-Key": key,
+        }
         headers = self._headers.copy()
-        headers.update({"Authorization": f"Bearer {await self.token.async_read(key)}", "Accept": "application/json"})
-        if key is not None:
-            headers["Idempotency-Key"] = key
-        if body is not None:
-            headers["Content-Type"] = "application/json"
+        headers.update({name: value for name, value in own.items() if value is not None})
         http = self._pools.current()
         request = http.build_request(
             method,
@@ -118,6 +120,8 @@ class AsyncTransport:
                 raise failure from cause
             logger.info("%s %s is sent again in %.1f s: %s", method, path, pause, failure)
             await async_sleep(pause)
+            if http.is_closed:
+                raise failure from cause
 
 
 def _until(deadline: float, timeouts: Mapping[str, float | None]) -> dict[str, float]:
