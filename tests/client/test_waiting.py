@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from relayer_client import NO_RETRIES, AsyncClient, Client, Retries, errors, ret
 from relayer_client.webhooks import Event
 from tests.client.examples import CANCELED, CONFIRMED, EXPIRED, FAILED, SUBMITTED, TRANSACTION
 from tests.client.scripted_server import DROP, Answer, calling, ok, refused, scripted
+from tests.servers import serving
 
 ID = TRANSACTION["id"]
 AT = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
@@ -89,6 +91,27 @@ def test_a_service_that_never_answers_ends_at_the_time_limit(is_async: bool) -> 
             asyncio.run(call_async(url)) if is_async else call(url)
         assert 0.3 < time.monotonic() - started < 3
     assert isinstance(raised.value.__cause__, errors.TimedOut)
+
+
+class Trickling(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        try:
+            for _ in range(200):
+                time.sleep(0.1)
+                self.wfile.write(b"H")
+        except OSError:
+            pass
+
+
+def test_a_response_that_trickles_in_ends_at_the_time_limit_of_a_coroutine() -> None:
+    async def call(url: str) -> None:
+        async with AsyncClient(url, "t") as client:
+            await client.relayer("sender").wait(ID, timeout=0.4)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Trickling)
+    server.daemon_threads = True
+    with serving(server, threading.Event()), pytest.raises(errors.WaitTimeout):
+        asyncio.run(asyncio.wait_for(call(f"http://127.0.0.1:{server.server_address[1]}"), 10))
 
 
 @pytest.mark.parametrize("answer", [DROP, refused(429, "throttled", Retry_After="20"), refused(503, "unavailable")])

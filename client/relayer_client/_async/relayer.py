@@ -127,7 +127,8 @@ class AsyncRelayer:
 
         A transaction that ends in another way raises `TransactionFailed`, `TransactionExpired` or
         `TransactionCanceled`; with `until="final"` it is returned. It is read with growing pauses, which
-        `client.notify` ends; with `timeout=0` or less, once. Outages of the service are waited out.
+        `client.notify` ends; with `timeout=0` or less, once. Outages of the service are waited out. A blocking
+        client does not interrupt a response that trickles in: each step of a request has the seconds that are left.
         """
         if until not in get_args(Until):
             raise ValueError(f"until must be one of {', '.join(get_args(Until))}, not {until!r}.")

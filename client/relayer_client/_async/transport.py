@@ -17,7 +17,7 @@ from relayer_client.generations import report_generation
 from relayer_client.pools import AsyncPools
 from relayer_client.retries import Retries
 from relayer_client.tokens import AsyncToken, TokenSource
-from relayer_client.wakeups import async_sleep
+from relayer_client.wakeups import async_sleep, async_time_limit
 
 logger = logging.getLogger("relayer_client")
 
@@ -96,16 +96,18 @@ class AsyncTransport:
         while True:
             attempt += 1
             failure: errors.RequestFailed | errors.ApiError
-            cause: httpx.RequestError | None = None
-            if deadline is not None:
-                request.extensions["timeout"] = _until(deadline, request.extensions["timeout"])
+            cause: Exception | None = None
+            left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+            if left is not None:
+                request.extensions["timeout"] = _at_most(left, request.extensions["timeout"])
             try:
-                response = await http.send(request)
+                async with async_time_limit(left):
+                    response = await http.send(request)
                 if response.is_success or response.status_code in accepted:
                     report_generation(path, response.headers)
                     return _json(response, key)
                 failure = errors.api_error(response.status_code, response.headers, _json_or_none(response), key)
-            except httpx.RequestError as error:
+            except (httpx.RequestError, TimeoutError) as error:
                 failure, cause = request_failed(error, key), error
             except errors.InvalidResponse as error:
                 error.may_have_been_carried_out = not reads
@@ -124,9 +126,8 @@ class AsyncTransport:
                 raise failure from cause
 
 
-def _until(deadline: float, timeouts: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the timeouts of a request, none of which ends after a deadline."""
-    left = max(deadline - time.monotonic(), 0.001)
+def _at_most(left: float, timeouts: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the timeouts of the steps of a request, which has some seconds left."""
     return {name: left if value is None else min(value, left) for name, value in timeouts.items()}
 
 
