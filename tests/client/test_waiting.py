@@ -15,7 +15,7 @@ import pytest
 from relayer_client import NO_RETRIES, AsyncClient, Client, Retries, errors, retries
 from relayer_client.webhooks import Event
 from tests.client.examples import CANCELED, CONFIRMED, EXPIRED, FAILED, SUBMITTED, TRANSACTION
-from tests.client.scripted_server import DROP, Answer, calling, ok, refused, scripted
+from tests.client.scripted_server import DROP, Answer, Request, ScriptedServer, calling, ok, refused, scripted
 from tests.servers import serving
 
 ID = TRANSACTION["id"]
@@ -143,6 +143,20 @@ def test_several_transactions_share_a_time_limit() -> None:
     with calling(ok(SUBMITTED), retries=NO_RETRIES) as (server, client), pytest.raises(errors.WaitTimeout):
         client.relayer("sender").wait_all([ID, ID], timeout=0)
     assert len(server.requests) == 1
+
+
+class Slow(ScriptedServer):
+    def next(self, request: Request) -> Answer:
+        time.sleep(0.4)
+        return super().next(request)
+
+
+def test_readings_of_several_transactions_share_the_time_limit() -> None:
+    server = Slow([ok(CONFIRMED)])
+    server.daemon_threads = True
+    with serving(server, threading.Event()), Client(server.url, "t") as client, pytest.raises(errors.WaitTimeout):
+        # A second for all.
+        client.relayer("sender").wait_all([ID] * 5, timeout=0)
 
 
 JOB = {"id": "17", "kind": "pause_relayers", "state": "running", "total": 2, "done": 1, "skipped": 0, "failed": 0}
