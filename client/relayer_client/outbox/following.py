@@ -9,6 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from relayer_client import Client, Relayer, Transaction, errors
+from relayer_client.checks import InvalidId
 from relayer_client.outbox.claims import Claim
 from relayer_client.outbox.models import OutboxQuerySet, OutboxTransaction, Status
 from relayer_client.outbox.pauses import poll_pause, retry_pause
@@ -37,8 +38,8 @@ def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
         try:
             relayer = client.relayer(relayer_id)
             found = read(relayer, {row.transaction_id for row in waiting})
-        except (errors.RelayerClientError, ValueError) as error:
-            if isinstance(error, ValueError) or is_missing(relayer, error):
+        except (errors.RelayerClientError, InvalidId) as error:
+            if isinstance(error, InvalidId) or is_missing(relayer, error):
                 logger.error("Transactions of %s are uncertain: %s", relayer_id, error)
                 uncertain = {"status": Status.UNCERTAIN, "status_reason": f"{error} {CHECK}", "attempts": 0}
                 of_relayer.update(claim=None, updated_at=now, next_attempt_at=now, **uncertain)
@@ -88,7 +89,7 @@ def read(relayer: Relayer, wanted: set[str]) -> dict[str, Transaction | None]:
     for identifier in sorted(wanted - found.keys()):
         try:
             found[identifier] = relayer.get_transaction(identifier)
-        except (errors.NotFound, ValueError) as error:
+        except (errors.NotFound, InvalidId) as error:
             if isinstance(error, errors.NotFound) and not is_not_found(error):
                 raise
             found[identifier] = None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
 import pytest
 from django.contrib.auth.models import Group
 from django.db import connection
@@ -179,6 +181,19 @@ def test_a_token_that_cannot_be_read_leaves_no_row_in_doubt(outbox: None, fake: 
         run_once(other)
     row.refresh_from_db()
     assert (row.status, row.unanswered_since) == ("queued", None)
+
+
+class BrokenAuth(httpx.Auth):
+    def auth_flow(self, request: httpx.Request) -> Iterator[httpx.Request]:  # type: ignore[override]  # it yields none
+        yield json.loads("<html>")
+
+
+def test_a_fault_of_the_callers_httpx_client_is_none_of_a_row(outbox: None, fake: FakeService, client: Client) -> None:
+    send(client)
+    rows = OutboxTransaction.objects.writable()
+    with httpx.Client(auth=BrokenAuth()) as http, pytest.raises(json.JSONDecodeError):
+        follow(Client(fake.url, "t", http=http), rows, Restores(rows.db))
+    assert statuses() == {"payout-0": "pending"}
 
 
 def test_what_is_read_is_saved_before_others_take_over(
