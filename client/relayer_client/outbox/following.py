@@ -31,13 +31,12 @@ def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
     changed: list[OutboxTransaction] = []
     for relayer_id, group in groupby(sorted(claim.rows, key=attrgetter("relayer")), attrgetter("relayer")):
         if claim.is_late:
-            # Before others take over what this run has read, and not saved.
             break
         waiting = list(group)
         of_relayer, now = claim.left.filter(relayer=relayer_id), timezone.now()
         try:
             relayer = client.relayer(relayer_id)
-            found = read(relayer, {row.transaction_id for row in waiting})
+            found = read(relayer, {row.transaction_id for row in waiting}, claim)
         except (errors.RelayerClientError, InvalidId) as error:
             if isinstance(error, InvalidId) or is_missing(relayer, error):
                 logger.error("Transactions of %s are uncertain: %s", relayer_id, error)
@@ -52,9 +51,10 @@ def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
         if None in found.values():
             restores.report(relayer_id, "an accepted transaction is missing")
         for row in waiting:
-            for name, value in progress(row, found[row.transaction_id]).items():
-                setattr(row, name, value)
-        changed += waiting
+            if row.transaction_id in found:
+                for name, value in progress(row, found[row.transaction_id]).items():
+                    setattr(row, name, value)
+                changed.append(row)
     # First: if this process is killed, the rows are read again.
     restores.save()
     claim.save_all(changed)
@@ -78,8 +78,11 @@ def is_not_found(error: Exception) -> bool:
     return isinstance(error, errors.NotFound) and error.code == "not_found"
 
 
-def read(relayer: Relayer, wanted: set[str]) -> dict[str, Transaction | None]:
-    """Return transactions of a relayer by their IDs; None is one that the service no longer has."""
+def read(relayer: Relayer, wanted: set[str], claim: Claim) -> dict[str, Transaction | None]:
+    """Return transactions of a relayer by their IDs; None is one that the service no longer has.
+
+    A claim that is late ends it: what is read must be saved before others take over.
+    """
     found: dict[str, Transaction | None] = {}
     if len(wanted) >= PAGE_FROM_ROWS:
         # Others may have been sent since, by this outbox and by other programs.
@@ -87,6 +90,8 @@ def read(relayer: Relayer, wanted: set[str]) -> dict[str, Transaction | None]:
         page = next(iter(relayer.list_transactions(per_page=per_page).pages()))
         found = {each.id: each for each in page.items if each.id in wanted}
     for identifier in sorted(wanted - found.keys()):
+        if claim.is_late:
+            break
         try:
             found[identifier] = relayer.get_transaction(identifier)
         except (errors.NotFound, InvalidId) as error:

@@ -218,6 +218,18 @@ def test_what_is_read_is_saved_before_others_take_over(
     assert OutboxTransaction.objects.due().count() == 2
 
 
+def test_a_relayer_with_many_rows_is_read_in_parts(
+    outbox: None, fake: FakeService, client: Client, monkeypatch: Any
+) -> None:
+    send(client, 5)
+    fake.finish("mined")
+    read_before = len(fake.requests) + 2
+    monkeypatch.setattr(Claim, "is_late", property(lambda _: len(fake.requests) >= read_before))
+    run_once(client)
+    assert sorted(statuses().values()) == ["mined"] * 2 + ["pending"] * 3
+    assert OutboxTransaction.objects.due().count() == 3
+
+
 def test_a_webhook_makes_a_row_due(outbox: None, fake: FakeService, client: Client) -> None:
     add("payout-1")
     run_once(client)
