@@ -22,7 +22,8 @@ BATCH_ROWS = 500
 PAGE_FROM_ROWS = 10
 MAX_PAGE_ROWS = 1000
 CHECK = "Check how it ended."
-FORGOTTEN = f"The service no longer has this transaction. {CHECK}"
+DELETED = "it was deleted TRANSACTIONS_KEEP_DAYS after its end"
+FORGOTTEN = f"The service no longer has this transaction: an older database was restored, or {DELETED}. {CHECK}"
 
 
 def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
@@ -49,7 +50,7 @@ def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
             of_relayer.update(claim=None, next_attempt_at=later, **unread)
             continue
         if None in found.values():
-            restores.report(relayer_id, "an accepted transaction is missing")
+            restores.report(relayer_id, f"an accepted transaction is missing, unless {DELETED}")
         for row in waiting:
             if row.transaction_id in found:
                 for name, value in progress(row, found[row.transaction_id]).items():

@@ -134,8 +134,12 @@ def test_a_transaction_that_the_service_no_longer_has_is_uncertain(
 ) -> None:
     send(client)
     fake.accepted.clear()
-    run_once(client)
-    assert statuses() == {"payout-0": "uncertain"}
+    hold = run_once(client).hold
+    row = OutboxTransaction.objects.get()
+    assert row.status == "uncertain"
+    for reason in (row.status_reason, hold):
+        assert "restored" in reason
+        assert "TRANSACTIONS_KEEP_DAYS" in reason
 
 
 def test_an_accepted_row_of_a_missing_relayer_is_uncertain(outbox: None, fake: FakeService, client: Client) -> None:
