@@ -149,7 +149,9 @@ class HandOver:
         values = {"status_reason": str(error), "attempts": F("attempts") + 1, "next_attempt_at": later}
         if row:
             doubt = F("unanswered_since") if error.may_have_been_carried_out else self._without_own_doubt()
-            self.claim.save(row, unanswered_since=doubt, **values)
+            # After a failure that may be its own, it goes after the others.
+            tries = 1 if is_refusal else 2
+            self.claim.save(row, **values | {"unanswered_since": doubt, "attempts": row.attempts + tries})
         if not is_about_row:
             self.refusing_relayers.add(relayer)
             self.queued.filter(relayer=relayer).due().update(**values)

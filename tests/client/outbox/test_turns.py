@@ -93,6 +93,16 @@ def test_a_relayer_that_cannot_be_read_delays_no_other(
     assert not OutboxTransaction.objects.exclude(key="doubt").exclude(unanswered_since=None).exists()
 
 
+@pytest.mark.parametrize("answer", [refused(500, "internal_error"), DROP], ids=str)
+def test_a_row_that_always_fails_is_overtaken(outbox: None, fake: FakeService, client: Client, answer: Answer) -> None:
+    add_many(3)
+    fake.refusal = lambda request: answer if b'"value":"0"' in request.body else None
+    for _ in range(2):
+        run_once(client)
+        make_due()
+    assert statuses() == {"payout-0": "queued", "payout-1": "pending", "payout-2": "pending"}
+
+
 def test_a_command_hands_over_what_it_can_and_reports_the_rest(
     outbox: None, fake: FakeService, settings: Any, monkeypatch: Any
 ) -> None:
