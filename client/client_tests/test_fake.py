@@ -60,6 +60,11 @@ def test_other_operations_return_what_the_test_says() -> None:
     assert client.get_signer("s").id == "s"
 
 
+def test_options_of_connections_are_accepted() -> None:
+    with FakeService().client(timeout=5, verify=False, proxy="http://proxy") as client:
+        assert client.relayer("sender").send(value=1).status == "pending"
+
+
 def test_the_transport_is_one_for_any_httpx_client() -> None:
     with httpx.Client(transport=FakeService().transport) as http, FakeService().client(http=http) as client:
         assert client.relayer("sender").send(value=1).status == "pending"

@@ -24,6 +24,10 @@ RESERVED = {
 }
 
 
+class InvalidId(ValueError):
+    """The ID cannot be a part of a path."""
+
+
 def is_service_url(url: Any) -> bool:
     if not (isinstance(url, str) and URL.fullmatch(url)):
         return False
@@ -79,13 +83,13 @@ def transaction_id(value: str) -> str:
     try:
         return str(UUID(str(value)))
     except ValueError:
-        raise ValueError(f"The ID of a transaction is a UUID, not {value!r}.") from None
+        raise InvalidId(f"The ID of a transaction is a UUID, not {value!r}.") from None
 
 
 def resource_path(kind: str, identifier: str, *rest: str) -> str:
     """Return the path of a resource or of a part of it, whatever characters its ID has.
 
-    Raise `ValueError` for what would be the path of another resource or operation.
+    Raise `InvalidId` for what would be the path of another resource or operation.
     """
     wrong = [part for part in rest if not part or "/" in part or part in DOTS]
     reserved = RESERVED.get(kind)
@@ -97,5 +101,5 @@ def resource_path(kind: str, identifier: str, *rest: str) -> str:
     ):
         wrong.append(identifier)
     if wrong:
-        raise ValueError(f"{wrong[0]!r} is not an ID: it would be the path of something else.")
+        raise InvalidId(f"{wrong[0]!r} is not an ID: it would be the path of something else.")
     return "".join(f"/{quote(part, safe='')}" for part in (kind, identifier, *rest))

@@ -9,7 +9,7 @@ import httpx
 from relayer_client import errors
 
 # They cannot have reached the service.
-NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 # Of a 503 that the service itself sent, and did not change anything. The database can also be lost during a commit.
 UNCHANGED = frozenset({"busy", "nodes_unavailable", "signer_unavailable", "account_unknown"})
 # The server expected something else than TLS, or sent it.
@@ -29,18 +29,18 @@ def may_succeed_later(failure: errors.RequestFailed | errors.ApiError) -> bool:
     return errors.BY_STATUS.get(failure.status) in (errors.Unavailable, errors.TooManyRequests)
 
 
-def request_failed(error: httpx.RequestError, key: str | None) -> errors.RequestFailed:
+def request_failed(error: httpx.RequestError | TimeoutError, key: str | None) -> errors.RequestFailed:
     """Return our exception; the message of the other is not shown, as it may have parts of the URL."""
     if isinstance(error, NOT_SENT):
         return errors.ConnectionFailed(_why_not_connected(error), key)
-    if isinstance(error, httpx.TimeoutException):
+    if isinstance(error, httpx.TimeoutException | TimeoutError):
         return errors.TimedOut("The service did not respond in time.", key)
     if isinstance(error, httpx.TransportError):
         return errors.ConnectionLost("The connection was closed before the response was complete.", key)
     return errors.InvalidResponse("The response cannot be read.", key)
 
 
-def _why_not_connected(error: httpx.RequestError) -> str:
+def _why_not_connected(error: Exception) -> str:
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"The TLS certificate of the service is not trusted: {cause.verify_message}."
@@ -51,6 +51,8 @@ def _why_not_connected(error: httpx.RequestError) -> str:
             return "The host name of the service cannot be resolved (DNS)."
         if isinstance(cause, ConnectionRefusedError):
             return "The connection was refused. Check the host and the port, and whether the service runs."
+        if isinstance(cause, httpx.ProxyError):
+            return "The proxy did not connect to the service. Check its address, user name and password."
         if isinstance(cause, httpx.ConnectTimeout):
             return "No connection was made in time. Check the host, and the firewalls in between."
         if isinstance(cause, httpx.PoolTimeout):

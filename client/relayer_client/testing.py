@@ -77,12 +77,15 @@ class FakeService:
 
     def client(self, **options: Any) -> Client:
         """Return a client, which repeats requests without pauses. Options are those of `Client`."""
-        http = httpx.Client(transport=self.transport)
-        return Client(self.url, "rms_fake", **{"http": http, "retries": AT_ONCE, **options})
+        return Client(self.url, "rms_fake", **self._options(httpx.Client, options))
 
     def async_client(self, **options: Any) -> AsyncClient:
-        http = httpx.AsyncClient(transport=self.transport)
-        return AsyncClient(self.url, "rms_fake", **{"http": http, "retries": AT_ONCE, **options})
+        return AsyncClient(self.url, "rms_fake", **self._options(httpx.AsyncClient, options))
+
+    def _options(self, kind: type[httpx.Client | httpx.AsyncClient], options: dict[str, Any]) -> dict[str, Any]:
+        # Without those of connections, as there are none.
+        given = {name: value for name, value in options.items() if name not in {"timeout", "verify", "proxy"}}
+        return {"http": kind(transport=self.transport), "retries": AT_ONCE, **given}
 
     def inject(self, *faults: Fault) -> None:
         """Let the next requests fail, one for each fault."""

@@ -5,13 +5,16 @@ import os
 import threading
 import time
 from asyncio import sleep as async_sleep
+from asyncio import timeout as async_time_limit
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["AsyncWakeup", "Wakeup", "Wakeups", "async_sleep", "sleep"]
+__all__ = ["AsyncWakeup", "Wakeup", "Wakeups", "async_sleep", "async_time_limit", "sleep", "time_limit"]
 
 sleep = time.sleep
+# A thread cannot be interrupted: the timeouts of httpx end each step of a request.
+time_limit = nullcontext[float | None]
 
 
 class Wakeup:

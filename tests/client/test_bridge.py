@@ -13,11 +13,11 @@ from tests.client.examples import CONFIRMED, SUBMITTED, TRANSACTION
 from tests.client.scripted_server import calling, ok, refused
 
 
-def send(client: Client, node: dict[str, Any], nonce: Nonces = "refuse") -> Any:
+def send(client: Client, node: dict[str, Any], nonce: Nonces = "refuse", **fields: str) -> Any:
     """Send a transaction with the nonce 7, where the node answers each request with the same."""
     options: Any = {"address": TRANSACTION["from"], "timeout": 1.0, "prices": "service", "nonce": nonce}
     bridge = Bridge(client.relayer("sender"), lambda _method, _params: node, **options)
-    return bridge.request("eth_sendTransaction", [{"to": TRANSACTION["to"], "value": "0x5", "nonce": "0x7"}])
+    return bridge.request("eth_sendTransaction", [{"to": TRANSACTION["to"], "value": "0x5", "nonce": "0x7"} | fields])
 
 
 @pytest.mark.parametrize("node", [{"result": "0x8"}, {"error": {"code": -32000, "message": "busy"}}])
@@ -26,6 +26,13 @@ def test_a_nonce_that_another_program_has_used_is_refused(node: dict[str, Any]) 
         with pytest.raises(ValueError, match="Nonce 7 is used, or the node"):
             send(client, node)
         assert [request.method for request in server.requests] == ["GET"]
+
+
+@pytest.mark.filterwarnings("ignore:The service assigns nonces")
+def test_an_empty_key_is_refused_with_a_nonce() -> None:
+    script = (refused(404, "not_found"), ok(SUBMITTED))
+    with calling(*script) as (_server, client), pytest.raises(ValueError, match="idempotency key"):
+        send(client, {"result": "0x7"}, idempotency_key="")
 
 
 def test_a_replacement_that_came_too_late_is_an_error() -> None:

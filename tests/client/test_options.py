@@ -122,6 +122,14 @@ def test_a_proxy_receives_the_requests() -> None:
         Client("http://127.0.0.1", "t", proxy="relayer:1")
 
 
+def test_a_proxy_that_does_not_connect_leaves_no_doubt() -> None:
+    # It answers CONNECT with 501.
+    with scripted(ok(TRANSACTION)) as proxy, Client("https://relayer.invalid", "t", proxy=proxy.url) as client:
+        with pytest.raises(errors.ConnectionFailed, match="proxy did not connect") as raised:
+            client.with_options(retries=NO_RETRIES).relayer("r").send(value=0)
+        assert not raised.value.may_have_been_carried_out
+
+
 def test_a_ca_of_the_caller_is_trusted(tmp_path: Path) -> None:
     with tls_server(tmp_path) as url:
         for verify in (str(tmp_path / "pem"), False):

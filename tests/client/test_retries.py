@@ -168,6 +168,15 @@ def test_a_refused_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) ->
     assert len(pauses) == 4 * len(CALLS)
 
 
+def test_a_client_that_is_closed_during_a_pause_raises_with_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    with calling(DROP) as (server, client):
+        monkeypatch.setattr(transport, "sleep", lambda _: client.close())
+        with pytest.raises(errors.ConnectionLost) as raised:
+            send(client)
+    assert keys(server.requests) == [raised.value.idempotency_key]
+    assert raised.value.may_have_been_carried_out
+
+
 def test_other_errors_are_raised_at_once() -> None:
     for status in (400, 401, 403, 404, 409, 500):
         with calling(refused(status, "some_code")) as (server, client), pytest.raises(errors.BY_STATUS[status]):

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ import pytest
 from relayer_client import NO_RETRIES, AsyncClient, Client, Retries, errors, retries
 from relayer_client.webhooks import Event
 from tests.client.examples import CANCELED, CONFIRMED, EXPIRED, FAILED, SUBMITTED, TRANSACTION
-from tests.client.scripted_server import DROP, Answer, calling, ok, refused, scripted
+from tests.client.scripted_server import DROP, Answer, Request, ScriptedServer, calling, ok, refused, scripted
+from tests.servers import serving
 
 ID = TRANSACTION["id"]
 AT = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
@@ -91,6 +93,27 @@ def test_a_service_that_never_answers_ends_at_the_time_limit(is_async: bool) -> 
     assert isinstance(raised.value.__cause__, errors.TimedOut)
 
 
+class Trickling(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        try:
+            for _ in range(200):
+                time.sleep(0.1)
+                self.wfile.write(b"H")
+        except OSError:
+            pass
+
+
+def test_a_response_that_trickles_in_ends_at_the_time_limit_of_a_coroutine() -> None:
+    async def call(url: str) -> None:
+        async with AsyncClient(url, "t") as client:
+            await client.relayer("sender").wait(ID, timeout=0.4)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Trickling)
+    server.daemon_threads = True
+    with serving(server, threading.Event()), pytest.raises(errors.WaitTimeout):
+        asyncio.run(asyncio.wait_for(call(f"http://127.0.0.1:{server.server_address[1]}"), 10))
+
+
 @pytest.mark.parametrize("answer", [DROP, refused(429, "throttled", Retry_After="20"), refused(503, "unavailable")])
 def test_pauses_of_retries_end_at_the_time_limit(answer: Answer) -> None:
     started = time.monotonic()
@@ -120,6 +143,20 @@ def test_several_transactions_share_a_time_limit() -> None:
     with calling(ok(SUBMITTED), retries=NO_RETRIES) as (server, client), pytest.raises(errors.WaitTimeout):
         client.relayer("sender").wait_all([ID, ID], timeout=0)
     assert len(server.requests) == 1
+
+
+class Slow(ScriptedServer):
+    def next(self, request: Request) -> Answer:
+        time.sleep(0.4)
+        return super().next(request)
+
+
+def test_readings_of_several_transactions_share_the_time_limit() -> None:
+    server = Slow([ok(CONFIRMED)])
+    server.daemon_threads = True
+    with serving(server, threading.Event()), Client(server.url, "t") as client, pytest.raises(errors.WaitTimeout):
+        # A second for all.
+        client.relayer("sender").wait_all([ID] * 5, timeout=0)
 
 
 JOB = {"id": "17", "kind": "pause_relayers", "state": "running", "total": 2, "done": 1, "skipped": 0, "failed": 0}

@@ -112,7 +112,7 @@ class AsyncBridge:
             if response.get("result") is None or int(response["result"], 16) > nonce:
                 raise ValueError(f"Nonce {nonce} is used, or the node returns no next one. Omit it.") from None
             warnings.warn(NONCE_IGNORED, stacklevel=2)
-            if key:
+            if key is not None:
                 return await self.relayer.send(idempotency_key=key, **fields)
             return await self._send_once(nonce, fields, attempt)
         if self.nonce == "replace":

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from relayer_client._async.pages import AsyncPages
-from relayer_client._async.polling import WAIT_SECONDS, poll
+from relayer_client._async.polling import WAIT_SECONDS, deadlines, poll
 from relayer_client._async.relayer import AsyncRelayer
 from relayer_client._async.transport import AsyncTransport
 from relayer_client.checks import key_or_new, resource_path
@@ -295,12 +295,13 @@ class AsyncClient:
         """Return a job once it is finished or stopped, or raise `JobTimeout` within these seconds."""
         job_id = job.id if isinstance(job, Job) else job
         path = resource_path("jobs", job_id)
+        deadline, last = deadlines(timeout)
         return await poll(
-            lambda deadline: self.fetch(Job, "GET", path, deadline=deadline),
+            lambda: self.fetch(Job, "GET", path, deadline=last),
             lambda found: found.has_ended,
             lambda found: JobTimeout(job_id, found),
             AsyncWakeup().pause,
-            timeout,
+            deadline,
         )
 
     # Networks and fee tokens

@@ -1,13 +1,12 @@
 """One relayer: its transactions, signatures and fees."""
 
-import time
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from relayer_client import errors
 from relayer_client._async.pages import AsyncPages
-from relayer_client._async.polling import WAIT_SECONDS, poll
+from relayer_client._async.polling import WAIT_SECONDS, deadlines, poll
 from relayer_client.addresses import check_address
 from relayer_client.checks import key_or_new, resource_path, transaction_id
 from relayer_client.encoding import decode
@@ -127,19 +126,11 @@ class AsyncRelayer:
 
         A transaction that ends in another way raises `TransactionFailed`, `TransactionExpired` or
         `TransactionCanceled`; with `until="final"` it is returned. It is read with growing pauses, which
-        `client.notify` ends; with `timeout=0` or less, once. Outages of the service are waited out.
+        `client.notify` ends; with `timeout=0` or less, once. Outages of the service are waited out. A blocking
+        client does not interrupt a response that trickles in: each step of a request has the seconds that are left.
         """
-        if until not in get_args(Until):
-            raise ValueError(f"until must be one of {', '.join(get_args(Until))}, not {until!r}.")
-        identifier, path = _id_of(transaction), self._transaction_path(transaction)
-        with self.client.wakeups.register(identifier, AsyncWakeup()) as wakeup:
-            return await poll(
-                lambda deadline: self.client.fetch(Transaction, "GET", path, deadline=deadline),
-                lambda current: reached(current, until),
-                lambda current: errors.WaitTimeout(identifier, until, current),
-                wakeup.pause,
-                timeout,
-            )
+        (found,) = await self.wait_all([transaction], until, timeout=timeout)
+        return found
 
     async def wait_all(
         self,
@@ -152,8 +143,21 @@ class AsyncRelayer:
 
         The first that does not reach the status raises; with `until="final"`, unsuccessful ones are returned, too.
         """
-        deadline = time.monotonic() + timeout
-        return [await self.wait(each, until, timeout=deadline - time.monotonic()) for each in transactions]
+        if until not in get_args(Until):
+            raise ValueError(f"until must be one of {', '.join(get_args(Until))}, not {until!r}.")
+        limits = deadlines(timeout)
+        return [await self._wait(each, until, *limits) for each in transactions]
+
+    async def _wait(self, transaction: Transaction | str, until: Until, deadline: float, last: float) -> Transaction:
+        identifier, path = _id_of(transaction), self._transaction_path(transaction)
+        with self.client.wakeups.register(identifier, AsyncWakeup()) as wakeup:
+            return await poll(
+                lambda: self.client.fetch(Transaction, "GET", path, deadline=last),
+                lambda current: reached(current, until),
+                lambda current: errors.WaitTimeout(identifier, until, current),
+                wakeup.pause,
+                deadline,
+            )
 
     @operation("cancel_transaction")
     async def cancel(self, transaction: Transaction | str, *, reason: str | None = None) -> Transaction:

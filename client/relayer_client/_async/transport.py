@@ -17,7 +17,7 @@ from relayer_client.generations import report_generation
 from relayer_client.pools import AsyncPools
 from relayer_client.retries import Retries
 from relayer_client.tokens import AsyncToken, TokenSource
-from relayer_client.wakeups import async_sleep
+from relayer_client.wakeups import async_sleep, async_time_limit
 
 logger = logging.getLogger("relayer_client")
 
@@ -73,12 +73,14 @@ class AsyncTransport:
         A request is sent again after a failure that may have reached the service only if it reads, has an
         idempotency key, or is `repeatable`. `deadline`, a time of `time.monotonic`, ends attempts and pauses.
         """
+        own = {
+            "Authorization": f"Bearer {await self.token.async_read(key)}",
+            "Accept": "application/json",
+            "Content-Type": None if body is None else "application/json",
+            "Idempotency-Key": key,
+        }
         headers = self._headers.copy()
-        headers.update({"Authorization": f"Bearer {await self.token.async_read(key)}", "Accept": "application/json"})
-        if key is not None:
-            headers["Idempotency-Key"] = key
-        if body is not None:
-            headers["Content-Type"] = "application/json"
+        headers.update({name: value for name, value in own.items() if value is not None})
         http = self._pools.current()
         request = http.build_request(
             method,
@@ -94,16 +96,18 @@ class AsyncTransport:
         while True:
             attempt += 1
             failure: errors.RequestFailed | errors.ApiError
-            cause: httpx.RequestError | None = None
-            if deadline is not None:
-                request.extensions["timeout"] = _until(deadline, request.extensions["timeout"])
+            cause: Exception | None = None
+            left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+            if left is not None:
+                request.extensions["timeout"] = _at_most(left, request.extensions["timeout"])
             try:
-                response = await http.send(request)
+                async with async_time_limit(left):
+                    response = await http.send(request)
                 if response.is_success or response.status_code in accepted:
                     report_generation(path, response.headers)
                     return _json(response, key)
                 failure = errors.api_error(response.status_code, response.headers, _json_or_none(response), key)
-            except httpx.RequestError as error:
+            except (httpx.RequestError, TimeoutError) as error:
                 failure, cause = request_failed(error, key), error
             except errors.InvalidResponse as error:
                 error.may_have_been_carried_out = not reads
@@ -118,11 +122,12 @@ class AsyncTransport:
                 raise failure from cause
             logger.info("%s %s is sent again in %.1f s: %s", method, path, pause, failure)
             await async_sleep(pause)
+            if http.is_closed:
+                raise failure from cause
 
 
-def _until(deadline: float, timeouts: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the timeouts of a request, none of which ends after a deadline."""
-    left = max(deadline - time.monotonic(), 0.001)
+def _at_most(left: float, timeouts: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the timeouts of the steps of a request, which has some seconds left."""
     return {name: left if value is None else min(value, left) for name, value in timeouts.items()}
 
 

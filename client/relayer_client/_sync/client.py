@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from relayer_client._sync.pages import Pages
-from relayer_client._sync.polling import WAIT_SECONDS, poll
+from relayer_client._sync.polling import WAIT_SECONDS, deadlines, poll
 from relayer_client._sync.relayer import Relayer
 from relayer_client._sync.transport import Transport
 from relayer_client.checks import key_or_new, resource_path
@@ -292,12 +292,13 @@ class Client:
         """Return a job once it is finished or stopped, or raise `JobTimeout` within these seconds."""
         job_id = job.id if isinstance(job, Job) else job
         path = resource_path("jobs", job_id)
+        deadline, last = deadlines(timeout)
         return poll(
-            lambda deadline: self.fetch(Job, "GET", path, deadline=deadline),
+            lambda: self.fetch(Job, "GET", path, deadline=last),
             lambda found: found.has_ended,
             lambda found: JobTimeout(job_id, found),
             Wakeup().pause,
-            timeout,
+            deadline,
         )
 
     # Networks and fee tokens

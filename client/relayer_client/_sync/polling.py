@@ -12,31 +12,33 @@ Item = TypeVar("Item")
 WAIT_SECONDS = 300.0
 # What is left of a timeout is too short for another reading.
 MIN_READING_SECONDS = 0.05
-# The limit of the reading if the timeout is 0.
+# The limit of the readings if the timeout is 0.
 READ_ONCE_SECONDS = 1.0
 
 
+def deadlines(timeout: float) -> tuple[float, float]:
+    """Return until when to wait and until when to read: once, also with a timeout of 0 or less."""
+    now = time.monotonic()
+    return now + timeout, now + (timeout if timeout > 0 else READ_ONCE_SECONDS)
+
+
 def poll(
-    read: Callable[[float], Item],
+    read: Callable[[], Item],
     is_done: Callable[[Item], bool],
     expired: Callable[[Item | None], Exception],
     pause: Callable[[float], bool],
-    timeout: float,
+    deadline: float,
 ) -> Item:
     """Return what `read` returns by a deadline, once it is done; raise what `expired` returns for the last reading.
 
-    It is read with growing pauses, which start over if `pause` returns True; with a timeout of 0 or less, once.
-    Outages of the service are waited out.
+    It is read with growing pauses, which start over if `pause` returns True. Outages of the service are waited out.
     """
-    timeout = max(timeout, 0.0)
-    deadline = time.monotonic() + timeout
-    reading_deadline = deadline if timeout > 0 else deadline + READ_ONCE_SECONDS
     current: Item | None = None
     pauses = poll_pauses()
     while True:
         cause: Exception | None = None
         try:
-            current = read(reading_deadline)
+            current = read()
         except errors.TRANSIENT as error:
             cause = error
         if current is not None and is_done(current):

@@ -24,14 +24,17 @@ FOLLOWED = ("status", "status_reason", "hash", "attempts", "next_attempt_at", "c
 
 
 class Claim:
-    """Due rows of a queryset, to which `changes` are written. Relayers take turns; those of one are in their order."""
+    """Due rows of a queryset, to which `changes` are written.
+
+    Relayers take turns; the rows of one are in their order, those that have failed last.
+    """
 
     def __init__(self, rows: OutboxQuerySet, limit: int, **changes: Any) -> None:
         self._id, self._ends_at = uuid4(), timezone.now() + LEASE
         # Where locked rows can be skipped, two senders do not choose the same ones.
         skips = connections[rows.db].features.has_select_for_update_skip_locked
         with transaction.atomic(rows.db) if skips else nullcontext():
-            turn = Window(RowNumber(), partition_by=F("relayer"), order_by="pk")
+            turn = Window(RowNumber(), partition_by=F("relayer"), order_by=["attempts", "pk"])
             first = rows.due().annotate(turn=turn).order_by("turn", "pk").values("pk")[:limit]
             candidates = rows.due().filter(pk__in=first)
             candidates = candidates.select_for_update(skip_locked=True) if skips else candidates
@@ -42,7 +45,7 @@ class Claim:
                 due.update(claim=self._id, next_attempt_at=self._ends_at, **changes)
         # Those of them that are still claimed.
         self.left = OutboxTransaction.objects.using(rows.db).filter(pk__in=chosen, claim=self._id)
-        found, turns = self.left.order_by("pk") if chosen else (), defaultdict[str, Iterator[int]](count)
+        found, turns = self.left.order_by("attempts", "pk") if chosen else (), defaultdict[str, Iterator[int]](count)
         self.rows = sorted(found, key=lambda row: next(turns[row.relayer]))
         self.is_full = len(chosen) == limit
 

@@ -9,6 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from relayer_client import Client, Relayer, Transaction, errors
+from relayer_client.checks import InvalidId
 from relayer_client.outbox.claims import Claim
 from relayer_client.outbox.models import OutboxQuerySet, OutboxTransaction, Status
 from relayer_client.outbox.pauses import poll_pause, retry_pause
@@ -21,7 +22,8 @@ BATCH_ROWS = 500
 PAGE_FROM_ROWS = 10
 MAX_PAGE_ROWS = 1000
 CHECK = "Check how it ended."
-FORGOTTEN = f"The service no longer has this transaction. {CHECK}"
+DELETED = "it was deleted TRANSACTIONS_KEEP_DAYS after its end"
+FORGOTTEN = f"The service no longer has this transaction: an older database was restored, or {DELETED}. {CHECK}"
 
 
 def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
@@ -30,15 +32,14 @@ def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
     changed: list[OutboxTransaction] = []
     for relayer_id, group in groupby(sorted(claim.rows, key=attrgetter("relayer")), attrgetter("relayer")):
         if claim.is_late:
-            # Before others take over what this run has read, and not saved.
             break
         waiting = list(group)
         of_relayer, now = claim.left.filter(relayer=relayer_id), timezone.now()
         try:
             relayer = client.relayer(relayer_id)
-            found = read(relayer, {row.transaction_id for row in waiting})
-        except (errors.RelayerClientError, ValueError) as error:
-            if isinstance(error, ValueError) or is_missing(relayer, error):
+            found = read(relayer, {row.transaction_id for row in waiting}, claim)
+        except (errors.RelayerClientError, InvalidId) as error:
+            if isinstance(error, InvalidId) or is_missing(relayer, error):
                 logger.error("Transactions of %s are uncertain: %s", relayer_id, error)
                 uncertain = {"status": Status.UNCERTAIN, "status_reason": f"{error} {CHECK}", "attempts": 0}
                 of_relayer.update(claim=None, updated_at=now, next_attempt_at=now, **uncertain)
@@ -49,11 +50,12 @@ def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
             of_relayer.update(claim=None, next_attempt_at=later, **unread)
             continue
         if None in found.values():
-            restores.report(relayer_id, "an accepted transaction is missing")
+            restores.report(relayer_id, f"an accepted transaction is missing, unless {DELETED}")
         for row in waiting:
-            for name, value in progress(row, found[row.transaction_id]).items():
-                setattr(row, name, value)
-        changed += waiting
+            if row.transaction_id in found:
+                for name, value in progress(row, found[row.transaction_id]).items():
+                    setattr(row, name, value)
+                changed.append(row)
     # First: if this process is killed, the rows are read again.
     restores.save()
     claim.save_all(changed)
@@ -77,8 +79,11 @@ def is_not_found(error: Exception) -> bool:
     return isinstance(error, errors.NotFound) and error.code == "not_found"
 
 
-def read(relayer: Relayer, wanted: set[str]) -> dict[str, Transaction | None]:
-    """Return transactions of a relayer by their IDs; None is one that the service no longer has."""
+def read(relayer: Relayer, wanted: set[str], claim: Claim) -> dict[str, Transaction | None]:
+    """Return transactions of a relayer by their IDs; None is one that the service no longer has.
+
+    A claim that is late ends it: what is read must be saved before others take over.
+    """
     found: dict[str, Transaction | None] = {}
     if len(wanted) >= PAGE_FROM_ROWS:
         # Others may have been sent since, by this outbox and by other programs.
@@ -86,9 +91,11 @@ def read(relayer: Relayer, wanted: set[str]) -> dict[str, Transaction | None]:
         page = next(iter(relayer.list_transactions(per_page=per_page).pages()))
         found = {each.id: each for each in page.items if each.id in wanted}
     for identifier in sorted(wanted - found.keys()):
+        if claim.is_late:
+            break
         try:
             found[identifier] = relayer.get_transaction(identifier)
-        except (errors.NotFound, ValueError) as error:
+        except (errors.NotFound, InvalidId) as error:
             if isinstance(error, errors.NotFound) and not is_not_found(error):
                 raise
             found[identifier] = None

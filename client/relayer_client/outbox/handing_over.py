@@ -43,7 +43,7 @@ OF_THE_RELAYER = (errors.Forbidden, errors.NotFound, errors.Conflict, errors.Que
 
 
 class HandOver:
-    """A batch of queued rows. `failure` is why it has ended early: the service cannot be used."""
+    """A batch of queued rows. `failure` is the last one that is no refusal."""
 
     def __init__(self, client: Client, rows: OutboxQuerySet, restores: Restores) -> None:
         self.client = client
@@ -69,13 +69,12 @@ class HandOver:
             busiest = sorted(self.restores.known, key=lambda relayer: -self.restores.known[relayer])
             relayers |= dict.fromkeys(busiest[:PROBES])
         for relayer in relayers:
-            if self.failure is None:
+            if not self.claim.has_ended:
                 self._probe(relayer)
         self.restores.save()
         for row in rows:
-            if self.failure is not None or self.restores.hold or self.claim.has_ended or should_stop():
-                reason = {"status_reason": str(self.failure)} if self.failure else {}
-                self.claim.release(unanswered_since=self._without_own_doubt(), **reason)
+            if self.restores.hold or self.claim.has_ended or should_stop():
+                self.claim.release(unanswered_since=self._without_own_doubt())
                 break
             # Without all readings, a doubt waits for the end of the lease.
             if row.relayer not in self.refusing_relayers and (self.is_read or row.unanswered_since == self.started):
@@ -94,10 +93,7 @@ class HandOver:
         """Read something first: an outage then leaves no row in doubt, and a restored database is noticed."""
         try:
             self.client.relayer(relayer).list_transactions(per_page=1).first()
-        except errors.TRANSIENT as error:
-            logger.warning("The service is unavailable: %s", error)
-            self.failure = error
-        except errors.ServerError as error:
+        except (errors.ServerError, *errors.TRANSIENT) as error:
             self.is_read = False
             self._postpone(relayer, error)
         except errors.ApiError:
@@ -121,8 +117,6 @@ class HandOver:
                 self._end(row, error)
             else:
                 self._postpone(row.relayer, error, row)
-                if not isinstance(error, OF_THE_RELAYER):
-                    self.failure = error
         else:
             self.accepted += 1
             self.claim.save(row, transaction_id=sent.id, unanswered_since=None, **progress(row, sent))
@@ -143,16 +137,21 @@ class HandOver:
         self.claim.save(row, next_attempt_at=timezone.now(), **values)
 
     def _postpone(self, relayer: str, error: errors.RelayerClientError, row: OutboxTransaction | None = None) -> None:
-        """Try a row again later, and all of its relayer that would be refused, too: longer each time."""
+        """Try a row again later, and all of its relayer that may fail, too: longer each time."""
         logger.warning("%s was not accepted: %s", row or relayer, error)
-        is_about_row = isinstance(error, errors.SpendingRefused)
-        same = [each for each in self.claim.rows if each == row or (each.relayer == relayer and not is_about_row)]
-        attempts = max((each.attempts for each in same), default=0)
-        later = timezone.now() + retry_pause(attempts, error)
-        values = {"status_reason": str(error), "attempts": attempts + 1, "next_attempt_at": later}
+        is_about_row, is_refusal = isinstance(error, errors.SpendingRefused), isinstance(error, OF_THE_RELAYER)
+        same = [each for each in self.claim.rows if each.relayer == relayer]
+        if row and (is_about_row or not is_refusal):
+            same = [row]
+        if not is_refusal:
+            self.failure = error
+        later = timezone.now() + retry_pause(max((each.attempts for each in same), default=0), error)
+        values = {"status_reason": str(error), "attempts": F("attempts") + 1, "next_attempt_at": later}
         if row:
             doubt = F("unanswered_since") if error.may_have_been_carried_out else self._without_own_doubt()
-            self.claim.save(row, unanswered_since=doubt, **values)
+            # After a failure that may be its own, it goes after the others.
+            tries = 1 if is_refusal else 2
+            self.claim.save(row, **values | {"unanswered_since": doubt, "attempts": row.attempts + tries})
         if not is_about_row:
             self.refusing_relayers.add(relayer)
             self.queued.filter(relayer=relayer).due().update(**values)

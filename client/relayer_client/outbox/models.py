@@ -106,6 +106,8 @@ class OutboxQuerySet(models.QuerySet["OutboxTransaction"]):
             )
         row = OutboxTransaction(key=key, relayer=relayer, **normalize(fields))
         row.clean_fields()
+        if fields.get("to") == "":
+            raise ValidationError({"to": "It is empty. Omit it to create a contract."})
         try:
             resource_path("relayers", relayer)
         except ValueError as error:

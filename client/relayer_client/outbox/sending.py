@@ -24,7 +24,7 @@ NOTIFY_ROWS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What a run has done. `has_more` if rows are still due; `failure` if the service could not be used.
+    """What a run has done. `has_more` if rows are still due; `failure` if one was neither accepted nor refused.
 
     `hold` is why nothing is handed over until staff go on, or "".
     """
@@ -48,9 +48,7 @@ def run_once(client: Client, using: str | None = None, should_stop: Callable[[],
     with restores.watch():
         batch = HandOver(client, rows, restores)
         batch.run(should_stop)
-        claims = [batch.claim]
-        if batch.failure is None:
-            claims.append(follow(client, rows, restores))
+        claims = [batch.claim, follow(client, rows, restores)]
     claim, notified = notify(rows, should_stop)
     return Progress(
         accepted=batch.accepted,

@@ -63,13 +63,17 @@ def test_a_wrong_value_is_an_error_at_once(outbox: None) -> None:
     cases: list[tuple[str, Any]] = [("to", "0x12"), ("value", -1), ("value", 1.5), ("data", "0xabc"), ("data", "ab")]
     cases += [("value", 2**256), ("gas_limit", "0x8000000000000000"), ("gas_price", "1.5"), ("gas_price", True)]
     cases += [("to", RECEIVER.replace("C", "c")), ("speed", "fastt"), ("max_fee_per_gas", 1)]
+    cases += [("valid_until", "tomorrow")]
     for name, value in cases:
         with pytest.raises(ValidationError) as raised:
             add("payout-1", **{name: value})
         assert [*raised.value.message_dict] == [name]
     wrong: list[tuple[str, dict[str, Any]]] = [
+        # It would create a contract.
+        ("to", {"to": "", "data": "0x00"}),
         ("data", {"to": None, "data": b""}),
         ("speed", {"speed": "fast", "gas_price": 1}),
+        ("max_priority_fee_per_gas", {"max_fee_per_gas": "9", "max_priority_fee_per_gas": "0xa"}),
     ]
     for name, values in wrong:
         with pytest.raises(ValidationError, match=name):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
 import pytest
 from django.contrib.auth.models import Group
 from django.db import connection
@@ -132,8 +134,12 @@ def test_a_transaction_that_the_service_no_longer_has_is_uncertain(
 ) -> None:
     send(client)
     fake.accepted.clear()
-    run_once(client)
-    assert statuses() == {"payout-0": "uncertain"}
+    hold = run_once(client).hold
+    row = OutboxTransaction.objects.get()
+    assert row.status == "uncertain"
+    for reason in (row.status_reason, hold):
+        assert "restored" in reason
+        assert "TRANSACTIONS_KEEP_DAYS" in reason
 
 
 def test_an_accepted_row_of_a_missing_relayer_is_uncertain(outbox: None, fake: FakeService, client: Client) -> None:
@@ -181,6 +187,19 @@ def test_a_token_that_cannot_be_read_leaves_no_row_in_doubt(outbox: None, fake: 
     assert (row.status, row.unanswered_since) == ("queued", None)
 
 
+class BrokenAuth(httpx.Auth):
+    def auth_flow(self, request: httpx.Request) -> Iterator[httpx.Request]:  # type: ignore[override]  # it yields none
+        yield json.loads("<html>")
+
+
+def test_a_fault_of_the_callers_httpx_client_is_none_of_a_row(outbox: None, fake: FakeService, client: Client) -> None:
+    send(client)
+    rows = OutboxTransaction.objects.writable()
+    with httpx.Client(auth=BrokenAuth()) as http, pytest.raises(json.JSONDecodeError):
+        follow(Client(fake.url, "t", http=http), rows, Restores(rows.db))
+    assert statuses() == {"payout-0": "pending"}
+
+
 def test_what_is_read_is_saved_before_others_take_over(
     outbox: None, fake: FakeService, client: Client, monkeypatch: Any
 ) -> None:
@@ -201,6 +220,18 @@ def test_what_is_read_is_saved_before_others_take_over(
     run_once(client)
     assert sorted(statuses().values()) == ["mined", "pending", "pending"]
     assert OutboxTransaction.objects.due().count() == 2
+
+
+def test_a_relayer_with_many_rows_is_read_in_parts(
+    outbox: None, fake: FakeService, client: Client, monkeypatch: Any
+) -> None:
+    send(client, 5)
+    fake.finish("mined")
+    read_before = len(fake.requests) + 2
+    monkeypatch.setattr(Claim, "is_late", property(lambda _: len(fake.requests) >= read_before))
+    run_once(client)
+    assert sorted(statuses().values()) == ["mined"] * 2 + ["pending"] * 3
+    assert OutboxTransaction.objects.due().count() == 3
 
 
 def test_a_webhook_makes_a_row_due(outbox: None, fake: FakeService, client: Client) -> None:

@@ -246,8 +246,8 @@ def test_an_outage_of_days_leaves_no_row_in_doubt(
     fake.refusal = lambda request: answer
     assert run_once(client).failure is not None
     assert (fake.posts, doubts(), len(fake.requests)) == ([], set(), 1)
-    # They are due at once, as nothing was tried.
     fake.refusal = lambda request: None
+    make_due()
     run_once(client)
     assert statuses() == ACCEPTED
 

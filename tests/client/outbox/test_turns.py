@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from relayer_client import Client
 from relayer_client.outbox import handing_over
+from relayer_client.outbox.management.commands import send_outbox
 from relayer_client.outbox.models import OutboxTransaction
 from relayer_client.outbox.sending import run_once
 from tests.client.outbox.fake_service import NOT_FOUND, FakeService, relayer_of
@@ -44,7 +47,7 @@ def test_refused_rows_wait_longer_each_time(
         run_once(client)
         make_due()
     assert sorted({*found}) == [0, 1, 2]
-    assert {*OutboxTransaction.objects.values_list("attempts", flat=True)} == {3}
+    assert len({*OutboxTransaction.objects.values_list("attempts", flat=True)}) == 1
 
 
 def test_every_waiting_row_has_a_reason(outbox: None, fake: FakeService, client: Client) -> None:
@@ -64,7 +67,10 @@ def test_every_waiting_row_has_a_reason(outbox: None, fake: FakeService, client:
         assert reasons() == [f"Refused (403, {code})"] * 2
 
 
-def test_a_relayer_that_cannot_be_read_delays_no_other(outbox: None, fake: FakeService, client: Client) -> None:
+@pytest.mark.parametrize("answer", [refused(500, "internal_error"), refused(503, "unavailable"), DROP], ids=str)
+def test_a_relayer_that_cannot_be_read_delays_no_other(
+    outbox: None, fake: FakeService, client: Client, answer: Answer
+) -> None:
     fake.generations = {"sender": 1}
     add("known")
     run_once(client)
@@ -72,14 +78,44 @@ def test_a_relayer_that_cannot_be_read_delays_no_other(outbox: None, fake: FakeS
     add("doubt", relayer="other")
     run_once(client)
     fake.loss = lambda request: None
-    fake.refusal = lambda request: refused(500, "internal_error") if relayer_of(request) == "sender" else None
-    make_due()
-    add("unread")
-    add("new", relayer="other")
-    assert run_once(client).failure is None
+    fake.refusal = lambda request: answer if relayer_of(request) == "sender" else None
+    for status in ("sent", "mined"):
+        # Also if new rows of the relayer are added all the time.
+        make_due()
+        add(f"unread {status}")
+        add(f"new {status}", relayer="other")
+        run_once(client)
+        fake.finish(status)
     # Whether the service has forgotten the key of the doubtful row is unknown.
-    assert statuses() == {"known": "pending", "doubt": "queued", "unread": "queued", "new": "pending"}
-    assert [len(fake.accepted), OutboxTransaction.objects.get(key="unread").unanswered_since] == [3, None]
+    found = {"known": "pending", "doubt": "queued", "unread sent": "queued", "new sent": "sent"}
+    assert statuses() == found | {"unread mined": "queued", "new mined": "pending"}
+    assert len(fake.accepted) == 4
+    assert not OutboxTransaction.objects.exclude(key="doubt").exclude(unanswered_since=None).exists()
+
+
+@pytest.mark.parametrize("answer", [refused(500, "internal_error"), DROP], ids=str)
+def test_a_row_that_always_fails_is_overtaken(outbox: None, fake: FakeService, client: Client, answer: Answer) -> None:
+    add_many(3)
+    fake.refusal = lambda request: answer if b'"value":"0"' in request.body else None
+    for _ in range(2):
+        run_once(client)
+        make_due()
+    assert statuses() == {"payout-0": "queued", "payout-1": "pending", "payout-2": "pending"}
+
+
+def test_a_command_hands_over_what_it_can_and_reports_the_rest(
+    outbox: None, fake: FakeService, settings: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(send_outbox, "close_old_connections", lambda: None)
+    monkeypatch.setattr(handing_over, "BATCH_ROWS", 1)
+    settings.RELAYER_CLIENT = {"URL": fake.url, "TOKEN": "a-token"}
+    add("first", relayer="lost")
+    add("second")
+    fake.refusal = lambda request: DROP if relayer_of(request) == "lost" else None
+    with pytest.raises(CommandError, match="connection was closed"):
+        call_command(send_outbox.Command(), once=True)
+    assert statuses() == {"first": "queued", "second": "pending"}
 
 
 @pytest.mark.long

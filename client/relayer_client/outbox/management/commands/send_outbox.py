@@ -25,7 +25,7 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        failures = 0
+        failures, reason = 0, ""
         with open_client() as client:
             while not stop.is_set():
                 close_old_connections()
@@ -37,11 +37,11 @@ class Command(BaseCommand):
                     logger.exception("The database cannot be used.")
                     failures += 1
                 else:
-                    if once and (reason := progress.failure or progress.hold):
-                        raise CommandError(str(reason))
-                    failures = failures + 1 if progress.failure else 0
-                    if progress.has_more and not failures:
+                    failures, reason = 0, str(progress.hold or progress.failure or reason)
+                    if progress.has_more:
                         continue
+                    if once and reason:
+                        raise CommandError(reason)
                     if once:
                         return
                 backoff = min(retry_pause(failures).total_seconds(), MAX_POLL_SECONDS)
