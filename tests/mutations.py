@@ -766,8 +766,8 @@ MUTATIONS: dict[int, Mutation] = {
     104: Mutation(
         "A token that replaces another has no spending rules.",
         "tokens/writes.py",
-        '"allowed_relayers", "spending")',
-        '"allowed_relayers")',
+        '"allowed_relayers", "spending", "issued_after")',
+        '"allowed_relayers", "issued_after")',
         ("tests/spending/test_writes.py",),
     ),
     105: Mutation(

@@ -118,8 +118,9 @@ def test_every_outcome_costs_the_same_work(
 def test_a_mistyped_token_is_refused_without_a_query(
     client: Client, token: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
+    other = "b" if token[20] == "a" else "a"
     with django_assert_num_queries(0):
-        assert not is_accepted(client, token[:20] + token[20].swapcase() + token[21:].replace("0", "1"))
+        assert not is_accepted(client, token[:20] + other + token[21:])
 
 
 def test_a_good_token_is_answered_however_many_others_were_refused_from_its_address(

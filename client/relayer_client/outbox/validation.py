@@ -65,8 +65,7 @@ def _is_metadata(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and len(value) <= METADATA_PAIRS
-        and all(isinstance(name, str) and METADATA_KEY.fullmatch(name) for name in value)
-        and all(_is_text(text, 500) for text in value.values())
+        and all(METADATA_KEY.fullmatch(name) and _is_text(text, 500) for name, text in value.items())
         and sum(len(text.encode()) for pair in value.items() for text in pair) <= METADATA_BYTES
     )
 
