@@ -33,10 +33,10 @@ class CannotBeIncluded(ExecutionReverted):
 
 
 class PriceCapTooLow(ChainFault):
-    """The price cap is below the next base fee, which is a number, or "at least" a number."""
+    """The price cap is below the next base fee. Both are with their units, and the base fee may be "at least" one."""
 
-    def __init__(self, cap: int, base_fee: str) -> None:
-        super().__init__(f"The price cap of {cap} wei is below the next base fee of {base_fee} wei.")
+    def __init__(self, cap: str, base_fee: str) -> None:
+        super().__init__(f"The price cap of {cap} is below the next base fee of {base_fee}.")
         self.cap = cap
         self.base_fee = base_fee
 

@@ -1,11 +1,15 @@
-"""Exact arithmetic of fees: integers and fractions, rounded up once, at the end."""
+"""Exact arithmetic of fees, rounded up once, at the end; amounts as people write and read them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from typing import NamedTuple
+
+from django.core.exceptions import ValidationError
 
 BASIS_POINTS = 10_000
 # Digits of a rate that does not terminate: more than any amount of 2^128 wei has.
@@ -13,6 +17,19 @@ RATE_DIGITS = 40
 # From here on a whole number is shown with an exponent.
 LONG = 10**15
 RATE = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?", re.ASCII)
+# Those of 2^256 - 1.
+MAX_DIGITS = 78
+# An amount that would need more decimal places is shown in the smallest unit.
+MAX_DECIMAL_PLACES = 9
+# A unit that starts with a digit is separated by a space.
+AMOUNT = re.compile(
+    r"(?P<whole>[0-9]{1,78})(?:\.(?P<part>[0-9]{1,78}))?\s*(?P<unit>(?:(?<=\s)|(?![0-9.]))\S*)", re.ASCII
+)
+# Decimals by unit, the smallest first.
+GWEI = "gwei"
+WEI_UNITS = {"wei": 0, GWEI: 9}
+TOKEN_UNITS = {"units": 0, "unit": 0}
+UNKNOWN = ": the symbol and decimals of this contract are unknown"
 
 
 @dataclass(frozen=True)
@@ -67,6 +84,56 @@ def rounded_text(units: int, decimals: int, digits: int, *, up: bool = False) ->
     significant = len(str(whole)) if whole else len(padded.lstrip("0")) - len(padded)
     kept = padded[: max(0, digits - significant)].rstrip("0")
     return f"{whole:,}.{kept}" if kept else f"{whole:,}"
+
+
+def whole_number(text: str) -> int | str:
+    """Return digits as a number, and any other text as it is, for the validators to refuse."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else text
+
+
+class Currency(NamedTuple):
+    """A coin or a token, as people write and read amounts of it. Without a symbol, only its other units are known."""
+
+    symbol: str = ""
+    decimals: int = 0
+    units: Mapping[str, int] = TOKEN_UNITS
+
+    @property
+    def smallest(self) -> str:
+        return next(iter(self.units))
+
+    @property
+    def example(self) -> str:
+        whole = [f"{'0.5' if self.decimals else 5} {self.symbol}"] if self.symbol else []
+        return " or ".join([*whole, *([f"30 {GWEI}"] if GWEI in self.units else [])])
+
+    def show(self, amount: int, digits: int | None = None, *, up: bool = False) -> str:
+        """Return an amount, exact or rounded to its first digits; in the smallest unit if it is tiny."""
+        is_tiny = 0 < amount < 10 ** max(0, self.decimals - MAX_DECIMAL_PLACES)
+        decimals, unit = (0, self.smallest) if is_tiny or not self.symbol else (self.decimals, self.symbol)
+        text = rounded_text(amount, decimals, digits, up=up) if digits else decimal_text(amount, decimals)
+        singular = unit.removesuffix("s")
+        return f"{text} {singular if text == '1' and singular in self.units else unit}"
+
+    def parse(self, text: str) -> int | str:
+        """Return an amount in the smallest unit, and what is no amount as it is, for the validators to refuse."""
+        match = AMOUNT.fullmatch(text)
+        if match is None:
+            return whole_number(text)
+        decimals = ({self.symbol.lower(): self.decimals} if self.symbol else {}) | self.units
+        unit, part = match["unit"].lower(), (match["part"] or "").rstrip("0")
+        if not unit and not match["part"]:
+            unit = self.smallest
+        if unit not in decimals:
+            known = f", or an amount with its unit, for example {self.example}" if self.example else UNKNOWN
+            raise ValidationError(f"must be a whole number of {self.smallest}{known}")
+        if len(part) > decimals[unit]:
+            raise ValidationError(f"{match['unit']} has at most {decimals[unit]} decimal places")
+        return whole_number(f"{match['whole']}{part:0<{decimals[unit]}}".lstrip("0") or "0")
+
+
+# Of any network.
+COINS = Currency("coins", 18, WEI_UNITS | {"coin": 18})
 
 
 def rate_text(rate: Fraction) -> str:

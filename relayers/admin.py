@@ -1,6 +1,5 @@
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,7 +15,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
 from chain.networks import networks
-from chain.units import coins
+from chain.units import coin
 from notifications.console.filters import SUBJECT
 from relayer_service.console import confirmation
 from relayer_service.console.confirmation import PendingAction, ReasonForm
@@ -202,7 +201,9 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
 
     @display(description="policies")
     def shown_policies(self, relayer: Relayer) -> str:
-        rows = ((f"{name}: {policy_fields.shown(value)}",) for name, value in relayer.policies.items())
+        network = networks().get(relayer.network)
+        policies = relayer.policies.items()
+        rows = ((f"{name}: {policy_fields.shown_policy(name, value, network)}",) for name, value in policies)
         return format_html_join(*LINES, rows) or "none"
 
     @display(description="allow signing")
@@ -211,8 +212,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
 
     @display(description="spending rules")
     def shown_rules(self, relayer: Relayer) -> str:
-        coin = partial(coins, network=networks().get(relayer.network))
-        return shown_rules(stored_rules(relayer), coin)
+        return shown_rules(stored_rules(relayer), coin(networks().get(relayer.network)), relayer.network)
 
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None

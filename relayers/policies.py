@@ -107,6 +107,6 @@ def compute_fee(
         return native_fee.compute(network, fee_options(policies), transaction, sender, found, speed)
     except PriceCapTooLow as fault:
         raise PolicyRefused(
-            f"The relayer's policy gas_price_cap is {fault.cap} wei, below the next base fee of {fault.base_fee} wei: "
+            f"The relayer's policy gas_price_cap is {fault.cap}, below the next base fee of {fault.base_fee}: "
             "no transaction would be included at that price."
         ) from None

@@ -11,7 +11,8 @@ from rest_framework.exceptions import ValidationError
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from chain.networks import Network
-from chain.units import amount, coins, gwei, whole_number
+from chain.units import amount, coins, gwei
+from relayer_service.amounts import whole_number
 from relayer_service.api.serializers import BooleanField, IntegerField
 from relayers.policies import EvmPolicies
 from relayers.serializers.top_ups import RESERVE_FIELD
@@ -53,10 +54,13 @@ class AmountField(TypedField):
     def show_in(self, network: Network | None, value: int | None) -> None:
         """Accept the coin of a network, and show the stored value in it."""
         self.parse = partial(amount, network=network)
-        self.initial = "" if value is None else gwei(value) if self.is_price else coins(value, network)
+        self.initial = "" if value is None else self.shown(value, network)
         example = "30 gwei" if self.is_price else f"0.5 {network.symbol if network else 'ETH'}"
         what = str(self.policy.help_text).replace(", in wei", "")
         self.help_text = f"{what} For example {example}; without a unit, in wei."
+
+    def shown(self, value: int, network: Network | None) -> str:
+        return gwei(value) if self.is_price else coins(value, network)
 
 
 def form_field(name: str, policy: Policy) -> forms.Field:
@@ -80,6 +84,11 @@ def form_field(name: str, policy: Policy) -> forms.Field:
 
 FORM_FIELDS = {name: form_field(name, policy) for name, policy in EvmPolicies().fields.items()}
 RESERVE_FORM_FIELD = AmountField(RESERVE_FIELD, label="Reserve")
+
+
+def shown_policy(name: str, value: Any, network: Network | None) -> str:
+    field = FORM_FIELDS.get(name)
+    return field.shown(value, network) if isinstance(field, AmountField) else shown(value)
 
 
 def shown(value: Any) -> str:

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from eth_utils.address import to_checksum_address
 
 from chain.networks import closed, networks
-from chain.units import coins
+from chain.units import coins, rounded_coins
 from notifications.models import Notification
 from relayer_service.audit.recording import changed, record, snapshot
 from relayer_service.background.tasks import push
@@ -309,9 +309,9 @@ class RelayerFollower(Follower):
     def rows(self, signer: Signer) -> QuerySet[Relayer]:
         return Relayer.objects.filter(signer=signer).select_related("health").order_by("pk")
 
-    def balance(self, row: Relayer) -> str:
-        found = row.health.balance
-        return "unknown" if found is None else coins(found, networks().get(row.network))
+    def balance(self, row: Relayer) -> tuple[str, str]:
+        found, network = row.health.balance, networks().get(row.network)
+        return ("unknown", "") if found is None else (rounded_coins(found, network), coins(found, network))
 
     def refusal(self, signer: Signer, address: str) -> str:
         rows = self.rows(signer).exclude(address=address)

@@ -33,8 +33,8 @@ class Follower(ABC):
         """
 
     @abstractmethod
-    def balance(self, row: Any) -> str:
-        """Return the last known balance of a row's account as text, which the account keeps when the row moves."""
+    def balance(self, row: Any) -> tuple[str, str]:
+        """Return the last known balance of a row's account, rounded and exact: the account keeps it."""
 
     def elsewhere(self, signer: Signer, address: str) -> QuerySet[Any]:
         return self.rows(signer).exclude(address__in=["", address])

@@ -12,6 +12,7 @@ from django.utils.html import format_html, format_html_join
 from unfold.contrib.filters.admin import RelatedDropdownFilter
 from unfold.decorators import action, display
 
+from relayer_service.amounts import COINS
 from relayer_service.console import confirmation
 from relayer_service.console.base import ResourceAdmin
 from relayer_service.console.confirmation import PendingAction
@@ -134,7 +135,7 @@ class AccessTokenAdmin(ResourceAdmin):
 
     @display(description="spending rules")
     def spending_rules(self, token: AccessToken) -> str:
-        return shown_rules(stored_rules(token))
+        return shown_rules(stored_rules(token), COINS)
 
     @display(description="expires", ordering="expires_at")
     def expires(self, token: AccessToken) -> str:

@@ -118,9 +118,10 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)
         rows = list(changelist.result_list)
-        calls = token_calls.read_words(rows)
+        calls, symbols = token_calls.read_words(rows)
         for row in rows:
             row.token_call = calls.get(row.pk, "")
+            row.why = formatting.readable(status_reason(row, row.lane), known_network(row), symbols)
         changelist.result_list = rows
         return changelist
 
@@ -132,7 +133,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     receiver = column("to", formatting.receiver)
     shown_value = column("value", formatting.value)
     listed_value = column("value", formatting.listed_value)
-    reason = column("why", lambda row: formatting.readable(status_reason(row, row.lane), known_network(row)) or "-")
+    reason = column("why", lambda row: row.why or "-")
     shown_data = column("data", lambda row: formatting.hexadecimal(row.data))
 
     @display(description="token call")

@@ -12,6 +12,7 @@ from chain.fees.fee_history import BaseFeeSource, Market
 from chain.networks import Network
 from chain.nodes.plausibility import MAX_CHANGE_DENOMINATOR
 from chain.transactions import Transaction
+from chain.units import gwei
 from relayer_service.amounts import with_bps
 
 DEFAULT_PRIORITY_FEE_FLOOR = 1_000_000
@@ -63,7 +64,7 @@ def at_market(
 ) -> GasPrice:
     """Return the price on a network with a base fee; the maximum includes a margin, as the base fee may rise."""
     base_fee, limit = market.base_fee, transaction.prices.limit
-    _check_offer(transaction, cap, base_fee, str(base_fee))
+    _check_offer(transaction, cap, base_fee)
     priority_fee = _priority_fee(transaction, market, rules) if pays_priority_fee else 0
     price = GasPrice(
         expected=base_fee + priority_fee,
@@ -75,13 +76,13 @@ def at_market(
     return _limited(price, transaction, limit, cap)
 
 
-def _check_offer(transaction: Transaction, cap: int | None, base_fee: int, text: str) -> None:
+def _check_offer(transaction: Transaction, cap: int | None, base_fee: int, prefix: str = "") -> None:
     """Raise an error if the price cap or the transaction's offer is below the base fee."""
     limit = transaction.prices.limit
     if not transaction.is_signed and cap is not None and cap < base_fee:
-        raise PriceCapTooLow(cap, text)
+        raise PriceCapTooLow(gwei(cap), prefix + gwei(base_fee))
     if limit is not None and limit < base_fee:
-        raise CannotBeIncluded(f"it offers {limit} wei per gas, below the next base fee of {text} wei")
+        raise CannotBeIncluded(f"it offers {gwei(limit)} per gas, below the next base fee of {prefix}{gwei(base_fee)}")
 
 
 def _priority_fee(transaction: Transaction, market: Market, rules: FeeRules) -> int:
@@ -100,7 +101,7 @@ def at_single_price(transaction: Transaction, price: int, last_base_fee: int | N
     limit = transaction.prices.limit
     if last_base_fee is not None:
         lowest = last_base_fee - last_base_fee // MAX_CHANGE_DENOMINATOR
-        _check_offer(transaction, cap, lowest, f"at least {lowest}")
+        _check_offer(transaction, cap, lowest, "at least ")
         if price < lowest:
             raise InsufficientData("The node's gas price is below its base fee.")
     if transaction.is_signed and limit is not None:

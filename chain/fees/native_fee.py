@@ -16,6 +16,7 @@ from chain.networks import BaseFeeRule, Network
 from chain.nodes.head import Head
 from chain.readings import ChainReading
 from chain.transactions import Transaction
+from chain.units import gwei
 from relayer_service.amounts import BASIS_POINTS, NOTHING, Amount, with_bps
 
 # Hardhat estimates one more than a transfer needs.
@@ -143,7 +144,7 @@ def _blob_fee(transaction: Transaction, rules: FeeRules, price: int) -> Amount:
     limit = transaction.prices.max_blob_fee
     maximum: Fraction | int = with_bps(price, rules.base_fee_margin_bps)
     if limit is not None and limit < price:
-        raise CannotBeIncluded(f"it offers {limit} wei per blob gas, below the blob base fee of {price} wei")
+        raise CannotBeIncluded(f"it offers {gwei(limit)} per blob gas, below the blob base fee of {gwei(price)}")
     if limit is not None:
         maximum = min(maximum, limit)
     return Amount(transaction.blob_gas * price, transaction.blob_gas * maximum)

@@ -1,6 +1,5 @@
 """The admin's form for relayers, with a field for each policy and a row for each node."""
 
-from functools import partial
 from typing import Any
 
 from django import forms
@@ -10,7 +9,7 @@ from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from chain.networks import networks, resolve_alias
-from chain.units import amount, coins
+from chain.units import coin
 from notifications.models import Notification
 from relayer_service import extensions
 from relayer_service.console.forms import ResourceForm, declare_fields
@@ -157,9 +156,8 @@ class RelayerForm(ResourceForm):
         fields["spending_rules"].edit(
             self.data if self.is_bound else None,
             stored_rules(self.instance),
-            parse=partial(amount, network=network),
-            show=partial(coins, network=network),
-            unit=f"in wei, or with their unit, for example 0.5 {network.symbol if network else 'ETH'}",
+            coin(network),
+            network.name if network else "",
         )
 
     def _rpc_url_rows(self, column: str) -> RpcUrlRowSet:

@@ -9,7 +9,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
-from chain.units import whole_number
+from relayer_service.amounts import whole_number
 from relayer_service.net.addresses import mask
 from relayers.serializers.relayers import MAX_URLS, MAX_WEIGHT, RpcUrlSerializer
 

@@ -34,6 +34,7 @@ from rpc.models import FeeToken
 from rpc.relayer_lookup import RpcRelayer
 from transactions.console import dry_run
 from transactions.console.actions import texts_of
+from transactions.console.formatting import readable
 from transactions.console.permissions import may_view_transactions
 from transactions.limits import refusals
 from transactions.models import Transaction
@@ -218,4 +219,4 @@ def add_refusal(form: TransactionForm, error: APIException) -> None:
     if isinstance(error.detail, dict):
         form.add_faults(error.detail)
     else:
-        form.add_error(None, [*texts_of(error.detail)])
+        form.add_error(None, [readable(text, form.network) for text in texts_of(error.detail)])

@@ -269,6 +269,7 @@ class SignerForm(ResourceForm):
 
 def moves(follower: Follower, rows: QuerySet[Any], count: int) -> str:
     """Return a table of the first rows that move, with the address that each leaves and the balance there."""
-    cells = [[link(row), row.address, follower.balance(row)] for row in rows[:MAX_NAMED]]
+    amount = '<span class="amount" title="{1}">{0}</span>'
+    cells = [[link(row), row.address, format_html(amount, *follower.balance(row))] for row in rows[:MAX_NAMED]]
     headers = [str(rows.model._meta.verbose_name).capitalize(), "Old address", "Balance there"]
     return render_to_string("admin/table.html", {"table": Table(headers, cells, max(0, count - MAX_NAMED))})

@@ -1,26 +1,27 @@
 """The admin's editor for spending rules: a field for each limit, and a row for each receiver and token."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django import forms
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
+from eth_utils.address import is_hex_address
 from rest_framework.exceptions import ValidationError
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
+from relayer_service.amounts import Currency
+from relayer_service.evm import checksummed
+from spending.console.currencies import find_on_network
+from spending.console.formatting import AMOUNTS, TOKEN_AMOUNTS
 from spending.rules import Rules
 from spending.shape import MAX_RECEIVERS, MAX_TOKENS, validate_rules
 
 PREFIX = "spending"
-AMOUNTS = ("max_value", "max_value_per_day", "max_gas_cost_per_day")
 LISTS = ("receivers", "tokens")
 GONE = "The rules were changed concurrently. Reload the page."
 MAX_QUOTE = 60
-
-Parse = Callable[[str], Any]
-Show = Callable[[int], str]
 
 
 def _text(label: str, placeholder: str, **kwargs: Any) -> forms.CharField:
@@ -66,16 +67,20 @@ TokenRows: Any = forms.formset_factory(TokenRow, extra=1, max_num=MAX_TOKENS, ab
 class RulesEditor:
     """The fields and rows of one form, with the stored rules or with what staff typed over those they were shown."""
 
-    def __init__(self, data: Any, stored: Rules, parse: Parse = str, show: Show = str, unit: str = "") -> None:
+    def __init__(self, data: Any, stored: Rules, coin: Currency, network: str | None = None) -> None:
         # A form of staff who cannot set rules does not send them.
         sent = data if data is not None and f"{PREFIX}-shown" in data else None
-        self.stored, self.parse, self.is_bound = dict(stored), parse, sent is not None
-        self.unit = unit
-        amounts = {name: show(int(stored[name])) for name in AMOUNTS if name in stored}
-        initial = {"shown": json.dumps(self.stored), "only_listed": "receivers" in stored, **amounts}
+        self.stored, self.is_bound = dict(stored), sent is not None
+        # Of tokens, symbols are known on one network alone.
+        self.coin, self.network = coin, network
+        initial = {"shown": json.dumps(self.stored), "only_listed": "receivers" in stored}
+        initial |= _shown_amounts(stored, AMOUNTS, coin)
+        tokens = _initial(stored, "tokens")
+        known = find_on_network(network, [entry["contract"] for entry in tokens])
+        tokens = [entry | _shown_amounts(entry, TOKEN_AMOUNTS, known[entry["contract"]]) for entry in tokens]
         self.limits = LimitsForm(sent, prefix=PREFIX, initial=initial)
         self.receivers = ReceiverRows(data=sent, prefix=f"{PREFIX}_receivers", initial=_initial(stored, "receivers"))
-        self.tokens = TokenRows(data=sent, prefix=f"{PREFIX}_tokens", initial=_initial(stored, "tokens"))
+        self.tokens = TokenRows(data=sent, prefix=f"{PREFIX}_tokens", initial=tokens)
         # The typed rules as `validate_rules` returns them; None if they have faults.
         self.rules: dict[str, Any] | None = self.stored
         self.faults: list[str] = []
@@ -108,22 +113,21 @@ class RulesEditor:
         except ValidationError as error:
             self._add_faults(error.detail, rows, typed)
             return
-        if not self.limits.errors:
+        if not self.limits.errors and not any(row.errors for row in rows["tokens"]):
             self.rules = rules
             if self.is_changed and self.stored != self._shown():
                 self.rules, self.faults = None, [GONE]
 
     def _typed(self, rows: Mapping[str, list[Any]]) -> dict[str, Any]:
-        typed: dict[str, Any] = {}
-        for name in AMOUNTS:
-            if text := self.limits.cleaned_data[name]:
-                try:
-                    typed[name] = self.parse(text)
-                except forms.ValidationError as error:
-                    self.limits.add_error(name, error)
+        typed = _parsed_amounts(self.limits, AMOUNTS, self.coin)
         if rows["receivers"] or self.limits.cleaned_data["only_listed"]:
             typed["receivers"] = [_entry(row.cleaned_data, "selectors") for row in rows["receivers"]]
-        typed["tokens"] = [_entry(row.cleaned_data, "recipients") for row in rows["tokens"]]
+        contracts = [_contract(row) for row in rows["tokens"]]
+        known = find_on_network(self.network, contracts)
+        typed["tokens"] = [
+            _entry(row.cleaned_data, "recipients") | _parsed_amounts(row, TOKEN_AMOUNTS, known[contract])
+            for row, contract in zip(rows["tokens"], contracts, strict=True)
+        ]
         return typed
 
     def _add_faults(self, detail: Any, rows: Mapping[str, list[Any]], typed: Mapping[str, Any]) -> None:
@@ -146,6 +150,28 @@ def _initial(stored: Rules, name: str) -> list[dict[str, str]]:
         {key: joined[key].join(value) if key in joined else value for key, value in entry.items()}
         for entry in stored.get(name, ())
     ]
+
+
+def _shown_amounts(stored: Rules, names: Iterable[str], currency: Currency) -> dict[str, str]:
+    return {name: currency.show(int(stored[name])) for name in names if name in stored}
+
+
+def _parsed_amounts(form: forms.Form, names: Iterable[str], currency: Currency) -> dict[str, Any]:
+    """Return the amounts of a form. One with a fault, which is added to its field, does not cause others."""
+    typed: dict[str, Any] = {}
+    for name in names:
+        try:
+            typed |= {name: currency.parse(text)} if (text := form.cleaned_data[name]) else {}
+        except forms.ValidationError as error:
+            form.add_error(name, error)
+            typed[name] = 0
+    return typed
+
+
+def _contract(row: forms.Form) -> str:
+    """Return the contract of a row with its checksum, as configured tokens have it."""
+    text: str = row.cleaned_data["contract"]
+    return checksummed(text) if is_hex_address(text) else text
 
 
 def _is_filled(row: Any) -> bool:
@@ -188,8 +214,8 @@ class SpendingRulesField(forms.Field):
     widget: RulesWidget = RulesWidget  # type: ignore[assignment]  # Django instantiates it
     editor: RulesEditor
 
-    def edit(self, data: Any, stored: Rules, parse: Parse = str, show: Show = str, unit: str = "in wei") -> None:
-        self.editor = self.widget.editor = RulesEditor(data, stored, parse, show, unit)
+    def edit(self, data: Any, stored: Rules, coin: Currency, network: str | None = None) -> None:
+        self.editor = self.widget.editor = RulesEditor(data, stored, coin, network)
 
     def clean(self, value: Any) -> Any:
         if self.editor.rules is None:

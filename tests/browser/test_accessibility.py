@@ -67,6 +67,7 @@ SINGLE = [
     *("transactions/lane/{transactions/lane}/hold/", "transactions/lane/{transactions/lane}/release/"),
     "tokens/accesstoken/{tokens/accesstoken}/rotate/",
     *("tokens/accesstoken/{tokens/accesstoken}/revoke/", "tokens/accesstoken/{tokens/accesstoken}/leaked/"),
+    *("tokens/accesstoken/{tokens/accesstoken}/reissue/", "tokens/accesstoken/{tokens/accesstoken}/cancel_pending/"),
     "notifications/notification/{notifications/notification}/disable/",
     "notifications/notification/{notifications/notification}/generate_key/",
     "transactions/transaction/gas/",
@@ -158,7 +159,7 @@ def keys(staff: User) -> dict[str, Any]:
     now = timezone.now()
     PeriodicRun.objects.create(name="heartbeat", slot=1, started_at=now, finished_at=now, seconds=0.02)
     lane, row = held_lane(relayer)
-    Transaction.objects.update(requester=token.key, value_text="1")
+    Transaction.objects.update(requester=token.key, requested_by=str(token), value_text="1")
     uses.count(token.pk, "203.0.113.9", 403, "")
     uses.flush()
     return {
@@ -286,7 +287,7 @@ def test_a_chosen_row_and_the_page_after_signing_out_are_accessible(
 def test_axe_finds_nothing_serious_in_the_answers_to_forms(
     quiet_page: Page, site: str, staff: User, keys: dict[str, Any]
 ) -> None:
-    """Check what only an act of the user shows: bulk edit and its preview, a generated key, and a locked sign-in."""
+    """Check what only an act of the user shows: bulk edit, disabling tokens, a generated key, and a locked sign-in."""
     page = quiet_page
     add_session(page.context, site, staff)
     page.goto("/admin/relayers/relayer/")
@@ -300,6 +301,12 @@ def test_axe_finds_nothing_serious_in_the_answers_to_forms(
     page.get_by_role("button", name="Preview").click()
     page.get_by_text("Changes 1 relayer.").wait_for()
     found |= findings_here(page, "preview of a bulk edit")
+    page.goto("/admin/tokens/accesstoken/")
+    page.locator("input.action-select").check()
+    page.locator("select[name=action]").select_option("disable")
+    page.get_by_role("button", name="Run").click()
+    page.get_by_label("Reason").fill("Leaked")
+    found |= findings_here(page, "disabling of tokens")
     page.goto(f"/admin/notifications/notification/{keys['notifications/notification']}/generate_key/")
     page.get_by_role("button", name="Generate key").click()
     page.get_by_text("whsec_").first.wait_for()

@@ -16,7 +16,9 @@ from signers.models import Signer
 from tests.browser.test_accessibility import JOB, LISTS
 from tests.notifications.factories import emit_test
 from tests.relayers import factories
+from tests.spending.payloads import ALICE, APPROVE, TOKEN, call
 from tests.transactions import factories as sending
+from tokens import uses
 from tokens.writes import issue
 
 WIDTHS = (390, 768, 1024, 1280, 1440, 1920)
@@ -113,7 +115,13 @@ def paths(staff: User) -> list[str]:
     Delivery.objects.filter(pk=delivery.pk).update(
         error=REASON, response_code=503, attempts_made=17, subject=IDENTIFIER, attempted_at=now
     )
-    issue(name=NAME, user=staff, expires_at=now + timedelta(days=3))
+    token = issue(name=NAME, user=staff, expires_at=now + timedelta(days=3))[0]
+    unlimited = call(APPROVE, ALICE, 2**256 - 1)
+    sending.transaction(
+        lane, requester=token.key, requested_by=str(token), to=TOKEN, data=unlimited, value_text=str(10**24 + 1)
+    )
+    uses.count(token.pk, "2001:0db8:85a3:0000:0000:8a2e:0370:7334", 403, "")
+    uses.flush()
     User.objects.filter(pk=staff.pk).update(email="olga.of.the.operations.team@relayers.example.com")
     Group.objects.create(name=NAME)
     Signer.objects.update(verified_identity=factories.ADDRESS, verified_at=now)
@@ -154,6 +162,8 @@ def paths(staff: User) -> list[str]:
         *(f"/admin/{name}/" for name in LISTS),
         "/admin/relayers/relayer/nodes/",
         f"/admin/relayers/relayer/{relayer.pk}/history/",
+        f"/admin/tokens/accesstoken/{token.pk}/change/",
+        f"/admin/tokens/accesstoken/{token.pk}/leaked/",
     ]
 
 

@@ -228,7 +228,7 @@ def price_of(chain: Chain, transaction: Transaction, terms: Terms, is_signed: bo
     cap = None if is_signed else terms.policies.get("gas_price_cap")
     if terms.policies.get("eip1559_pricing", True):
         base_fee, offered = market(chain)
-        check_offer(own, cap, base_fee, f"{base_fee}")
+        check_offer(own, cap, base_fee, price_text(base_fee))
         if terms.kind == "arbitrum":
             tip = 0
         elif is_signed:
@@ -242,7 +242,7 @@ def price_of(chain: Chain, transaction: Transaction, terms: Terms, is_signed: bo
         last = int(chain.rpc("eth_getBlockByNumber", "latest", False)["baseFeePerGas"], 16)
         # An eighth less is the most that it can fall.
         lowest, price = last - last // 8, quantity(chain, "eth_gasPrice")
-        check_offer(own, cap, lowest, f"at least {lowest}")
+        check_offer(own, cap, lowest, f"at least {price_text(lowest)}")
         if price < lowest:
             raise Refused(-32005, "Insufficient data", "The node's gas price is below its base fee.")
         expected = maximum = (transaction.gas_price if is_signed else price) * 10_000
@@ -255,11 +255,11 @@ def check_offer(own: int | None, cap: int | None, base_fee: int, words: str) -> 
         raise Refused(
             -32004,
             "Policy refused",
-            f"The relayer's policy gas_price_cap is {cap} wei, below the next base fee of {words} wei: no "
+            f"The relayer's policy gas_price_cap is {price_text(cap)}, below the next base fee of {words}: no "
             "transaction would be included at that price.",
         )
     if own is not None and own < base_fee:
-        raise cannot_be_included(f"it offers {own} wei per gas, below the next base fee of {words} wei")
+        raise cannot_be_included(f"it offers {price_text(own)} per gas, below the next base fee of {words}")
 
 
 def blob_price_of(chain: Chain, transaction: Transaction, terms: Terms, is_signed: bool) -> Ratio:
@@ -269,7 +269,8 @@ def blob_price_of(chain: Chain, transaction: Transaction, terms: Terms, is_signe
     price, own = quantity(chain, "eth_blobBaseFee"), transaction.blob_price
     is_set = is_signed or bool(own)
     if is_set and own < price:
-        raise cannot_be_included(f"it offers {own} wei per blob gas, below the blob base fee of {price} wei")
+        offer = f"it offers {price_text(own)} per blob gas"
+        raise cannot_be_included(f"{offer}, below the blob base fee of {price_text(price)}")
     maximum = price * (10_000 + terms.base_fee_margin_bps)
     return price * 10_000, min(maximum, own * 10_000) if is_set else maximum
 
@@ -347,6 +348,11 @@ def units_text(units: int, decimals: int) -> str:
     digits = str(units).zfill(decimals + 1)
     whole, part = digits[: len(digits) - decimals], digits[len(digits) - decimals :].rstrip("0")
     return f"{whole}.{part}" if part else whole
+
+
+def price_text(price: int) -> str:
+    """Write a price of gas in gwei, and in wei if it is below a thousandth of one."""
+    return f"{price} wei" if 0 < price < 10**6 else f"{units_text(price, 9)} gwei"
 
 
 def rate_text(rate: Ratio) -> str:

@@ -327,14 +327,20 @@ def test_staff_who_may_only_look_see_no_secret_and_no_button(client: Client, nod
     relayer = factories.relayer(
         network="hardhat",
         rpc_urls=[{"url": node.url, "weight": 70}],
-        policies={"min_balance": 5, "private_transactions": False, "whitelist_receivers": [factories.ADDRESS]},
+        policies={
+            "gas_price_cap": 30 * 10**9,
+            "min_balance": 5 * 10**17,
+            "private_transactions": False,
+            "whitelist_receivers": [factories.ADDRESS],
+        },
         notification=factories.notification(),
     )
     text = viewer.get(page_of(relayer)).content.decode()
     shown = node.url.replace("/v1/s3cret", "/***")
     for part in (
         f"{shown} (weight 70)",
-        "min_balance: 5",
+        "gas_price_cap: 30 gwei",
+        "min_balance: 0.5 ETH",
         "private_transactions: no",
         f'title="{factories.ADDRESS}"',
         "hook-1",

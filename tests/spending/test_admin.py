@@ -12,11 +12,12 @@ from django.test import Client
 
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
+from rpc.models import FeeToken
 from spending.models import SpendingPolicy
 from tests.concurrency import wait_until, waits_for_a_lock
 from tests.relayers import factories
 from tests.relayers.admin_pages import add, change, edit, errors, open_form
-from tests.spending.payloads import ALICE, BOB, TOKEN
+from tests.spending.payloads import ALICE, BOB, OTHER_TOKEN, TOKEN
 from tokens.models import AccessToken
 from tokens.writes import issue, rotate
 
@@ -131,17 +132,60 @@ def test_staff_who_can_only_view_see_the_rules(client: Client) -> None:
     viewer = User.objects.create_user("viewer", is_staff=True)
     viewer.user_permissions.set(Permission.objects.filter(codename__in=["view_relayer", "view_accesstoken"]))
     client.force_login(viewer)
+    FeeToken.objects.create(network="sepolia", symbol="USDC", address=TOKEN, decimals=0)
     page = client.get(change(relayer(RULES))).content.decode()
     for line in (
         "Value of a transaction: at most 0.5 ETH",
         f"Receiver {ALICE}: 0x12345678, no data",
         f"Receiver {BOB}: every call",
-        f"Token {TOKEN}: at most 5 per transaction; at most 7 within 24 hours; to {ALICE}, {BOB}",
+        f"Token {TOKEN}: at most 5 USDC per transaction; at most 7 USDC within 24 hours; to {ALICE}, {BOB}",
     ):
         assert line in page
     token, _ = issue(name="a", user=viewer, spending_rules=RULES)
     page = client.get(_token_page(token)).content.decode()
-    assert "Value of a transaction: at most 500000000000000000 wei" in page
+    assert "Value of a transaction: at most 0.5 coins" in page
+    # Its rules apply on all networks.
+    assert "at most 5 units per transaction" in page
+
+
+def test_amounts_of_a_token_are_in_the_symbol_that_staff_configured_for_its_contract(admin_client: Client) -> None:
+    FeeToken.objects.create(network="sepolia", symbol="1USDC", address=TOKEN, decimals=6)
+    FeeToken.objects.create(network="sepolia", symbol="units", address=OTHER_TOKEN, decimals=6)
+    entry = {"contract": TOKEN, "max_amount": "5000000"}
+    row = relayer({"tokens": [entry]})
+    name, unknown = "spending_tokens-0-max_amount", "must be a whole number of units"
+    assert open_form(admin_client, change(row))[name] == "5 1USDC"
+    for typed, amount in (("7", "7"), ("0.5 1usdc", "500000"), ("1 unit", "1"), ("2.0 1USDC", "2000000")):
+        edit(admin_client, row, **{name: typed, "spending_tokens-0-contract": TOKEN.lower()})
+        assert rules() == {"tokens": [entry | {"max_amount": amount}]}
+    stored, example = rules(), f"{unknown}, or an amount with its unit, for example 0.5 1USDC"
+    for contract, network, typed, fault in (
+        (TOKEN, "sepolia", "5 USDC", example),
+        (TOKEN, "sepolia", "5 gwei", example),
+        (TOKEN, "sepolia", "5.5", example),
+        (TOKEN, "sepolia", "0.0000001 1USDC", "1USDC has at most 6 decimal places"),
+        # Here, that is the smallest unit.
+        (OTHER_TOKEN, "sepolia", "5.5 units", "units has at most 0 decimal places"),
+        (ALICE, "sepolia", "5 1USDC", f"{unknown}: the symbol and decimals of this contract are unknown"),
+        (TOKEN, "mainnet", "5 1USDC", f"{unknown}: the symbol and decimals of this contract are unknown"),
+    ):
+        typed_fields = {name: typed, "spending_tokens-0-contract": contract, "network": network}
+        page = edit(admin_client, row, **typed_fields)
+        (faulty,) = page.context_data["adminform"].form.fields["spending_rules"].editor.tokens.initial_forms
+        assert (faulty.errors, rules()) == ({"max_amount": [fault]}, stored)
+
+
+def test_amounts_of_an_access_token_are_in_the_coins_of_all_networks(admin_client: Client, user: User) -> None:
+    token, _ = issue(name="a", user=user, spending_rules={"max_value": str(ETHER), "max_gas_cost_per_day": "7"})
+    opened = open_form(admin_client, _token_page(token))
+    assert [opened[f"spending-{name}"] for name in ("max_value", "max_gas_cost_per_day")] == ["1 coin", "7 wei"]
+    unit = "must be a whole number of wei, or an amount with its unit, for example 0.5 coins or 30 gwei"
+    refused = admin_client.post(_token_page(token), {**opened, "spending-max_value": "0.5 ETH"})
+    assert unit in refused.content.decode()
+    admin_client.post(_token_page(token), {**opened, "spending-max_value": "0.5 coins"})
+    spending = AccessToken.objects.get().spending
+    assert spending is not None
+    assert spending.rules == {"max_value": str(ETHER // 2), "max_gas_cost_per_day": "7"}
 
 
 WARNING = "without max_gas_cost_per_day, the cost of gas is not limited"

@@ -322,6 +322,25 @@ def test_the_page_links_the_token_that_requested_it_for_those_who_may_see_tokens
     assert shown(admin_client.get(change(row)), "shown_requester") == text
 
 
+def test_amounts_of_reasons_and_of_the_time_line_have_their_units(admin_client: Client, lane: Lane) -> None:
+    FeeToken.objects.create(network="sepolia", address=TOKEN, symbol="USDC", decimals=6)
+    row = sent(lane, 7)
+    actions.replace(row.pk, {"to": TOKEN, "value": 5 * 10**17}, by="olga")
+    (line,) = admin_client.get(change(row)).context["progress"]["lines"]
+    assert "value: 0 ETH → 0.5 ETH" in line["details"]
+    reason, counted = "Amount {} of the token {}; the maximum of a transaction is {}.", []
+    refused = {"data": call(TRANSFER, ALICE, 7_000_000), "status_reason": reason.format(7_000_000, TOKEN, 5_000_000)}
+    for _ in range(2):
+        failed = factories.transaction(lane, to=TOKEN, status="failed", **refused)
+        admin_client.get(LIST)
+        with CaptureQueriesContext(connection) as queries:
+            listed = rows(admin_client.get(LIST))
+        counted.append(len(queries))
+    words = reason.format("7 USDC", TOKEN, "5 USDC")
+    assert ([row[7] for row in listed[:2]], counted[0]) == ([words, words], counted[1])
+    assert admin_client.get(change(failed)).context["progress"]["reason"] == words
+
+
 def test_calls_of_tokens_are_shown_in_words_with_symbols_of_configured_tokens_alone(
     admin_client: Client, lane: Lane
 ) -> None:

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from chain.networks import networks
+from relayer_service.amounts import Currency
 from relayers.models import Relayer, RelayerHealth
+from spending.rules import Limit, Payload, verdicts
+from tests.spending.payloads import ALICE, TOKEN, TRANSFER, call
 from transactions.console.formatting import readable
+from transactions.limits.holders import limit_verdict
 from transactions.models import Attempt, Lane, Transaction
 from transactions.records.reasons import Position, status_reason
 
@@ -122,9 +126,19 @@ def test_the_reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str
 
 
 def test_pages_show_amounts_of_a_reason_with_their_units() -> None:
-    text = (
-        "Value 2000000000000000000 wei; 1 wei of 4000000000000000000 wei are left since 2026-01-01T12:00:00.000000Z."
-    )
+    text = "Value 2000000000000000000 wei; 1 of 4000000000000000000 wei are left since 2026-01-01T12:00:00.000000Z."
     shown = "Value 2 POL; 1 wei of 4 POL are left since 2026-01-01 12:00 UTC."
     assert readable(text, networks()["polygon"]) == shown
     assert readable("Value 5 wei; 10 gwei.", None) == "Value 5 wei; 10 gwei."
+
+
+def test_pages_show_amounts_of_a_configured_token_with_its_symbol() -> None:
+    payload = Payload(TOKEN, 0, call(TRANSFER, ALICE, 2**256 - 1))
+    *_, verdict = verdicts({"tokens": [{"contract": TOKEN, "max_amount": "5000000"}]}, payload)
+    limit = limit_verdict(Limit(f"token:{TOKEN}", 5_000_000), 4_999_999, 7_000_000)
+    text = f"Refused: {verdict.text} {limit.text}"
+    assert readable(text, networks()["polygon"], {("polygon", TOKEN): Currency("USDC", 6)}) == (
+        f"Refused: Amount unlimited of the token {TOKEN}; the maximum of a transaction is 5 USDC. "
+        f"Amount of the token {TOKEN}: 7 USDC; 0.000001 USDC of 5 USDC are left in 24 hours."
+    )
+    assert readable(text, networks()["polygon"], {("mainnet", TOKEN): Currency("USDC", 6)}) == text

@@ -187,22 +187,27 @@ def test_the_price_of_a_speed_up_is_chosen_within_the_cap_and_confirmed_as_it_wa
     asks = staff.get(path)
     assert prices(asks) == [["Now", "at most 20 gwei, priority 1 gwei", "unknown", "0.00042 ETH"]]
     assert asks.context["form"].fields["max_fee_per_gas"].help_text == (
-        "In gwei, at least 22.5 gwei, at most 50 gwei. Used exactly, in place of a speed: it is not raised."
+        "At least 22.5 gwei, at most 50 gwei. Used exactly, in place of a speed: it is not raised. For example "
+        "30 gwei; without a unit, in wei."
     )
     sent = asks.context["hidden"] | {"speed": "", "reason": "Late"}
     too_low = "must be at least 22.5 gwei, to replace the transaction in flight"
+    unit = "must be a whole number of wei, or an amount with its unit, for example 0.5 ETH or 30 gwei"
     for price, errors in (
         ({}, {"speed": ["Choose a speed, or enter a price."]}),
-        ({"max_fee_per_gas": "3 eth"}, {"max_fee_per_gas": ["Enter a number."]}),
-        ({"max_fee_per_gas": "30"}, {"max_priority_fee_per_gas": ["required with max_fee_per_gas"]}),
-        ({"max_fee_per_gas": "22.4", "max_priority_fee_per_gas": "2"}, {"max_fee_per_gas": [too_low]}),
+        ({"max_fee_per_gas": "30.5"}, {"max_fee_per_gas": [unit]}),
+        ({"max_fee_per_gas": "30 gwei"}, {"max_priority_fee_per_gas": ["required with max_fee_per_gas"]}),
         (
-            {"max_fee_per_gas": "50.000000001 gwei", "max_priority_fee_per_gas": "2"},
+            {"max_fee_per_gas": "0.0000000224 eth", "max_priority_fee_per_gas": "2000000000"},
+            {"max_fee_per_gas": [too_low]},
+        ),
+        (
+            {"max_fee_per_gas": "50.000000001 gwei", "max_priority_fee_per_gas": "2 gwei"},
             {"max_fee_per_gas": ["must be from 22.5 gwei to 50 gwei"]},
         ),
     ):
         assert staff.post(path, sent | price).context["form"].errors == errors
-    sent |= {"max_fee_per_gas": "30 gwei", "max_priority_fee_per_gas": "2"}
+    sent |= {"max_fee_per_gas": "30 gwei", "max_priority_fee_per_gas": "2 gwei"}
     # Its costs are shown first.
     asks = staff.post(path, sent)
     assert prices(asks)[1:] == [["New, as entered", "at most 30 gwei, priority 2 gwei", "unknown", "0.00063 ETH"]]
@@ -224,10 +229,10 @@ def test_the_price_of_a_no_op_is_chosen_within_the_cap(client: Client) -> None:
     _, row = stuck_lane()
     staff, path = freer(client), f"{TRANSACTIONS}{row.pk}/cancel/"
     sent = staff.get(path).context["hidden"]
-    for price in ("51", "22"):
+    for price in ("51 gwei", "22 gwei"):
         errors = staff.post(path, sent | {"noop_price": price}).context["form"].errors
         assert errors == {"noop_price": ["must be from 22.5 gwei to 50 gwei"]}
-    with pytest.raises(ValidationError, match="to replace the transaction in flight within the cap"):
+    with pytest.raises(ValidationError, match="to 50 gwei, to replace the transaction in flight within the cap"):
         actions.cancel(row.pk, by="vera", noop_price=51 * GWEI)
     asks = staff.post(path, sent | {"noop_price": "40 gwei"})
     assert asks.context["hidden"] == sent | {"shown": str(40 * GWEI)}

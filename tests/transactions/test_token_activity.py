@@ -13,6 +13,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from relayer_service.models import Job
+from rpc.models import FeeToken
 from spending.erc20 import FUNCTIONS
 from tests.notifications.admin_pages import told
 from tests.relayers import factories
@@ -57,12 +58,15 @@ def mined(lane: Lane, token: AccessToken, **values: Any) -> Transaction:
 def test_totals_are_exact_by_asset(
     admin_client: Client, admin_user: User, lane: Lane, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
+    FeeToken.objects.create(network="sepolia", symbol="USDC", address=CONTRACT, decimals=6)
     token, _ = issue(name="ci", user=admin_user)
     mined(lane, token, value_text=str(10**18 + 1))
     mined(lane, token, to=CONTRACT, data=call("transfer", 2**255))
     mined(lane, token, to=CONTRACT, data=call("transfer", 2**255))
     mined(lane, token, to=CONTRACT, data=call("approve", 7))
     mined(lane, token, to=CONTRACT, data=call("approve", 5))
+    mined(lane, token, to=OTHER, data=call("approve", 2**256 - 1))
+    requested(lane, token, to=OTHER, data=call("transfer", 5))
     # Another encoding may mean something else.
     mined(lane, token, to=CONTRACT, data=call("transfer", 9) + b"\0")
     requested(lane, token, value_text=str(3 * 10**15))
@@ -77,9 +81,11 @@ def test_totals_are_exact_by_asset(
     rows = [[re.sub("<[^>]*>", "", cell) for cell in row] for row in shown["totals"].rows]
     assert rows == [
         ["ETH", "sepolia", "3", "1.000000000000000001 ETH", "0.003 ETH"],
-        ["Gas (ETH)", "sepolia", "6", "252000 wei", "0 ETH"],
-        ["Smallest units of 0x5FbD…180aa3", "sepolia", "2", str(2**256), "0"],
-        ["Largest allowance of 0x5FbD…180aa3", "sepolia", "2", "7", "0"],
+        ["Gas (ETH)", "sepolia", "7", "294000 wei", "0 ETH"],
+        ["USDC 0x5FbD…180aa3", "sepolia", "2", f"{2**256 // 10**6}.{2**256 % 10**6} USDC", "0 USDC"],
+        ["unverified token 0x7099…dc79C8", "sepolia", "1", "0 units", "5 units"],
+        ["Largest allowance of USDC 0x5FbD…180aa3", "sepolia", "2", "0.000007 USDC", "0 USDC"],
+        ["Largest allowance of unverified token 0x7099…dc79C8", "sepolia", "1", "unlimited", "0 units"],
     ]
 
 
@@ -94,7 +100,8 @@ def test_the_page_of_a_leaked_token_lists_what_was_requested_since(
     ((link, *cells),) = shown["sent"].rows
     assert f"/admin/transactions/transaction/{new.pk}/change/" in link
     assert cells[1] == str(token)
-    assert re.sub("<[^>]*>", "", cells[-1]) == "approve 7 to 0x7099…dc79C8"
+    words = "Approve spending of 7 units of an unverified token by 0x7099…dc79C8"
+    assert re.sub("<[^>]*>", "", cells[-1]) == words
     since = f"{now - timedelta(days=3):%Y-%m-%dT%H:%M}"
     page = admin_client.get(f"{LIST}{token.pk}/leaked/", {"since": since})
     assert len(page.context["token_transactions"]["sent"].rows) == 2

@@ -78,7 +78,7 @@ def test_the_pages_of_relayer_and_transaction_name_each_other(relayer: Relayer, 
     page = admin_client.get(f"/admin/transactions/transaction/{row.pk}/change/").content.decode()
     assert "Top-up of" in page
     assert f"/admin/relayers/relayer/{relayer.pk}/change/" in page
-    assert "its balance was 5 wei at block 100" in page
+    assert 'its balance was <span class="amount" title="5 wei">5 wei</span> at block 100' in page
     # Meanwhile the relayer keeps its account.
     assert guards.refusals([relayer.pk])[relayer.pk].startswith("Relayer poor is being topped up.")
     opened.state = TopUp.State.SUCCEEDED

@@ -10,6 +10,7 @@ from django.test import Client
 from chain.abi import encode_call
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
+from rpc.models import FeeToken
 from tests.notifications.admin_pages import staff_who_may
 from tests.relayers import factories
 from tests.relayers.factories import ADDRESS, set_paused
@@ -58,6 +59,12 @@ def test_every_rule_is_shown_with_its_verdict(admin_client: Client, relayer: Rel
     assert "Value 10 wei; the maximum of a transaction is 9 wei." in text
     assert "max_value_per_day" in text
     assert "Maximum gas cost" in text
+    # Amounts of a token, with its symbol.
+    FeeToken.objects.create(network="hardhat", symbol="USDC", address=RECEIVER, decimals=0)
+    limit_relayer(relayer, tokens=[{"contract": RECEIVER, "max_amount": "4", "max_amount_per_day": "9"}])
+    page = post(admin_client, relayer, "allowed", CALL)
+    assert f"Amount 5 USDC of the token {RECEIVER}; the maximum of a transaction is 4 USDC." in page.text
+    assert page.context["limits"]["rows"][0][3:] == ["5 USDC", "0 USDC", "9 USDC", "9 USDC"]
     assert not Transaction.objects.exists()
 
 
@@ -138,15 +145,13 @@ def test_a_confirmed_transaction_is_sent_once(admin_client: Client, relayer: Rel
 
 
 def test_rules_apply_to_what_staff_send(admin_client: Client, relayer: Relayer) -> None:
-    limit_relayer(relayer, max_value="9")
-    page = post(admin_client, relayer, "send", {"to": RECEIVER, "value": "10"})
+    limit_relayer(relayer, max_value=str(10**18))
+    page = post(admin_client, relayer, "send", {"to": RECEIVER, "value": "2 ETH"})
     assert page.context["texts"][1:] == [
-        "It would be refused now. Value 10 wei; the maximum of a transaction is 9 wei."
+        "It would be refused now. Value 2 ETH; the maximum of a transaction is 1 ETH."
     ]
     refused = admin_client.post(url(relayer, "send"), page.context["hidden"])
-    text = (
-        "Refused by the spending rule max_value of the relayer: Value 10 wei; the maximum of a transaction is 9 wei."
-    )
+    text = "Refused by the spending rule max_value of the relayer: Value 2 ETH; the maximum of a transaction is 1 ETH."
     assert errors(refused) == {"__all__": [text]}
     assert [*AuditEntry.objects.values_list("object_id", "actor", "reason")] == [
         ("relayer-1", "admin", f"Refused a transaction to {RECEIVER} by the spending rule max_value of the relayer.")

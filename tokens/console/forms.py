@@ -18,6 +18,7 @@ from unfold.widgets import (
 )
 
 from relayer_service import extensions
+from relayer_service.amounts import COINS
 from relayer_service.console.confirmation import ReasonForm
 from relayer_service.console.forms import ResourceForm
 from spending.console.rule_fields import SpendingRulesField
@@ -177,7 +178,8 @@ class AccessTokenForm(ResourceForm):
     spending_rules = SpendingRulesField(
         required=False,
         label="Spending rules",
-        help_text="They apply in addition to the rules of the relayer.",
+        help_text="They apply in addition to the rules of the relayer, on all networks: a coin is 10^18 wei, whatever "
+        "its symbol.",
     )
     with_successors = SuccessorsField("When it is disabled, its successors")
 
@@ -200,7 +202,7 @@ class AccessTokenForm(ResourceForm):
 
         if "spending_rules" in self.fields:
             rules: Any = self.fields["spending_rules"]
-            rules.edit(self.data if self.is_bound else None, stored_rules(self.instance))
+            rules.edit(self.data if self.is_bound else None, stored_rules(self.instance), COINS)
 
     def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         is_changed = "spending_rules" in cleaned and "spending_rules" in self.changed_data

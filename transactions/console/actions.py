@@ -117,7 +117,8 @@ class RequestedActionAdmin(ClaimAdmin):
                 self._refuse(request, chosen, str(error.detail))
             except APIException as error:
                 # It changed after it was read, or a policy does not allow the new price.
-                self._refuse(request, chosen, "; ".join(texts_of(error.detail)))
+                text = formatting.readable("; ".join(texts_of(error.detail)), known_network(row))
+                self._refuse(request, chosen, text)
                 return pending.leave()
             else:
                 self.message_user(request, chosen.done, messages.SUCCESS)

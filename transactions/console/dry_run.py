@@ -4,14 +4,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from chain.networks import Network
-from chain.units import coins, gwei
+from chain.units import coin, coins, gwei
+from relayer_service.amounts import Currency
 from relayer_service.background.shares import Busy
 from relayer_service.console.overview.dashboard import label
+from relayer_service.evm import checksummed
 from relayers.models import Relayer
+from spending.console.currencies import Currencies, find_currencies, shown_amount
 from transactions.console.formatting import readable
 from transactions.limits.holders import GAS
 from transactions.requests.dry_run import Check, DryRun, Estimate, LimitCheck, check
 
+# Of the name of a limit, before the contract.
+TOKEN = "token:"  # noqa: S105  # not a password
 BUSY = "Too many requests wait for nodes now. Try again."
 CHECK_HEADERS = ["Rule", "Source", "Verdict", "Why"]
 LIMIT_HEADERS = ["Limit", "Source", "Verdict", "Amount", "Used in 24 hours", "Left", "Maximum"]
@@ -23,13 +28,16 @@ def outcome(relayer: Relayer, values: dict[str, Any], network: Network | None) -
         found: DryRun = check(relayer, values)
     except Busy:
         return {"fault": BUSY}
+    contracts = [each.name.removeprefix(TOKEN) for each in found.limits if each.name.startswith(TOKEN)]
+    contracts += [checksummed(values["to"])] if values.get("to") else []
+    symbols = find_currencies({(relayer.network, contract) for contract in contracts})
     return {
         "verdict": verdict(found.allowed),
-        "checks": {"headers": CHECK_HEADERS, "rows": [check_row(each, network) for each in found.checks]},
-        "limits": {"headers": LIMIT_HEADERS, "rows": [limit_row(each, network) for each in found.limits]},
+        "checks": {"headers": CHECK_HEADERS, "rows": [check_row(each, network, symbols) for each in found.checks]},
+        "limits": {"headers": LIMIT_HEADERS, "rows": [limit_row(each, network, symbols) for each in found.limits]},
         "facts": facts(found.estimate, network),
         "reason": found.estimate.reason,
-        "refusals": [readable(text, network) for text in refusals(found)],
+        "refusals": [readable(text, network, symbols) for text in refusals(found)],
     }
 
 
@@ -44,21 +52,21 @@ def verdict(allowed: bool) -> str:
     return label("allowed", "success") if allowed else label("refused", "danger")
 
 
-def check_row(each: Check, network: Network | None) -> list[str]:
-    return [each.rule, SOURCES.get(each.source, each.source), verdict(each.allowed), readable(each.text, network)]
+def check_row(each: Check, network: Network | None, symbols: Currencies) -> list[str]:
+    text = readable(each.text, network, symbols)
+    return [each.rule, SOURCES.get(each.source, each.source), verdict(each.allowed), text]
 
 
-def limit_row(each: LimitCheck, network: Network | None) -> list[str]:
-    is_of_token = each.name.startswith("token:")
+def limit_row(each: LimitCheck, network: Network | None, symbols: Currencies) -> list[str]:
+    contract = each.name.removeprefix(TOKEN) if each.name.startswith(TOKEN) else ""
+    currency = symbols.get((network.name if network else "", contract), Currency()) if contract else coin(network)
 
     def shown(number: int | None) -> str:
-        if number is None:
-            return "unknown"
-        return f"{number:,}" if is_of_token else coins(number, network)
+        return "unknown" if number is None else shown_amount(number, currency)
 
     waits = each.name == GAS and not each.allowed
     judged = label("would wait", "warning") if waits else verdict(each.allowed)
-    rule = f"{each.rule} {each.name.removeprefix('token:')}" if is_of_token else each.rule
+    rule = f"{each.rule} {contract}".rstrip()
     return [rule, each.source, judged, *map(shown, (each.amount, each.used, each.left, each.maximum))]
 
 

@@ -11,11 +11,13 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chain.networks import Network
 from chain.units import coins, rounded_coins
+from relayer_service.amounts import Currency
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.overview.dashboard import label
 from relayer_service.console.references import link
 from relayers.console.formatting import amount, waiting_for_funds
 from spending import erc20
+from spending.console.currencies import Currencies, find_currencies, shown_amount
 from spending.erc20 import TokenCall
 from transactions.models import Hold, Lane, Status, Transaction, Waiting
 from transactions.records.networks import known_network
@@ -40,8 +42,11 @@ COPIED = """
 """
 # A time in a `status_reason`, as programs read it.
 TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z", re.ASCII)
-# An amount in a reason, as programs read it.
-WEI = re.compile(r"\b(\d{1,78}) wei\b", re.ASCII)
+# An amount in a reason, as programs read it; what is left of another one has no unit.
+WEI = re.compile(r"\b(\d{1,78})(?: wei\b|(?= of \d{1,78} wei\b))", re.ASCII)
+# What a spending rule says of amounts of a token, in its smallest unit.
+TOKEN_AMOUNTS = re.compile(r"\bAmount (?:\d{1,78} )?of the token (0x[0-9a-fA-F]{40})[;:] [^.]*", re.ASCII)
+NUMBER = re.compile(r"\b\d{1,78}\b(?! hours)", re.ASCII)
 # Characters of each end of a shortened address.
 ENDS = 6
 VARIANTS: dict[str, str] = {
@@ -76,10 +81,18 @@ class HoldEntry(NamedTuple):
         return Hold(self.reason).label if self.reason in Hold else self.reason
 
 
-def readable(reason: str, network: Network | None = None) -> str:
-    """Return a reason with its times and amounts as pages show them."""
+def readable(reason: str, network: Network | None = None, symbols: Currencies | None = None) -> str:
+    """Return a reason with its times and amounts as pages show them. Symbols that are not given are read."""
     reason = WEI.sub(lambda found: coins(int(found[1]), network), reason)
+    if network and (contracts := TOKEN_AMOUNTS.findall(reason)):
+        keys = {(network.name, contract) for contract in contracts}
+        known = find_currencies(keys) if symbols is None else symbols
+        reason = TOKEN_AMOUNTS.sub(lambda found: with_symbol(found, known.get((network.name, found[1]))), reason)
     return TIME.sub(lambda found: to_the_minute(datetime.fromisoformat(found[0])), reason)
+
+
+def with_symbol(sentence: re.Match[str], currency: Currency | None) -> str:
+    return NUMBER.sub(lambda found: shown_amount(int(found[0]), currency), sentence[0]) if currency else sentence[0]
 
 
 def badge(status: str) -> str:
@@ -124,12 +137,16 @@ def copied(name: str, value: str) -> SafeString:
     return format_html(COPIED, format_html('<code id="{}">{}</code>', identifier, value), identifier, name)
 
 
-def token_call(row: Transaction, call: TokenCall, words: str) -> SafeString:
-    """Return a call of a token in words, with the accounts that it concerns."""
+def token_call(row: Transaction, call: TokenCall, words: str, *, is_short: bool = False) -> SafeString:
+    """Return a call of a token in words, with the accounts that it concerns, which are shortened in tables."""
+
+    def account(address: str, role: str) -> str:
+        return shortened(address) if is_short else explorer_link(row, "address", address, role)
+
     owner = erc20.owner(bytes(row.data)) if call.function == "transferFrom" else ""
-    source = format_html(" from {}", explorer_link(row, "address", owner, "owner")) if owner else ""
+    source = format_html(" from {}", account(owner, "owner")) if owner else ""
     preposition, role = ("by", "spender") if call.function == "approve" else ("to", "recipient")
-    return format_html("{}{} {} {}", words, source, preposition, explorer_link(row, "address", call.recipient, role))
+    return format_html("{}{} {} {}", words, source, preposition, account(call.recipient, role))
 
 
 def receiver(row: Transaction) -> str | SafeString:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -29,6 +30,7 @@ from transactions.console.exports import paid
 from transactions.console.filters import RELAYER
 from transactions.console.lanes import lane_of
 from transactions.console.permissions import TransactionsPanel, may_view_transactions
+from transactions.console.token_calls import find_symbols
 from transactions.console.top_ups import purpose
 from transactions.lanes.prices.pricing import price_text
 from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
@@ -81,8 +83,10 @@ class Progress(Panel):
         # The template shows the acceptance, with who requested it.
         later = StatusChange.objects.filter(transaction=row).exclude(from_status="", to_status=Status.PENDING)
         changes = list(later.order_by("-version")[:MAX_CHANGES])
-        reason = formatting.readable(status_reason(row, row.lane, positions([row]).get(row.pk)), known_network(row))
+        readable = partial(formatting.readable, network=known_network(row), symbols=find_symbols([row]))
+        reason = readable(status_reason(row, row.lane, positions([row]).get(row.pk)))
         entries = [*map(timeline_entry, changes), *map(request_entry, requests(row))]
+        entries = [entry | {"details": readable(entry["details"])} for entry in entries]
         row.requester_link = requester_link(request, row)  # type: ignore[attr-defined]  # for a field of the page, too
         lines, is_over = sorted(entries, key=lambda entry: entry["at"], reverse=True), row.status in FINAL
         shown = {"facts": facts, "reason": reason, "lines": lines, "row": row, "is_over": is_over}

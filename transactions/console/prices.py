@@ -9,17 +9,20 @@ from typing import Any
 
 from django import forms
 from django.utils.http import urlencode
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminSelectWidget
 
 from chain.errors import ChainFault
 from chain.transactions import Prices
-from chain.units import GWEI, GWEI_DECIMALS, gwei
+from chain.units import gwei
+from relayer_service.api.serializers import IntegerField
 from relayer_service.background.shares import Busy, waiting_for_others
 from relayer_service.console.confirmation import ReasonForm, Table
 from relayer_service.console.references import is_key
 from relayer_service.database.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers.console.formatting import amount
+from relayers.policies import MAX_AMOUNT
+from relayers.policy_fields import AmountField
 from transactions.console.stuck.panel import rounded
 from transactions.lanes.prices import bumping, pricing
 from transactions.lanes.prices.context import NOOP_GAS, AccountState, TurnContext
@@ -37,22 +40,11 @@ Action, Pricing, Speed = Transaction.Action, Transaction.Pricing, Transaction.Sp
 PRICES, VERSION, SHOWN = "prices", "version", "shown"
 HEADERS = ["", "Gas price", "Likely cost", "Highest cost"]
 UNKNOWN, NO_PRICE = "unknown", "Choose a speed, or enter a price."
-# More digits than any price has, and few enough for exact decimal numbers.
-MAX_DIGITS = 28
 HELP = {
-    Action.SPEED_UP: "In gwei, at least {}, at most {}. Used exactly, in place of a speed: it is not raised.",
-    Action.CANCEL: "In gwei, at least {}, at most {}. It rises with the market. If empty, the market price.",
+    Action.SPEED_UP: "At least {}, at most {}. Used exactly, in place of a speed: it is not raised.",
+    Action.CANCEL: "At least {}, at most {}. It rises with the market. If empty, the market price.",
 }
-
-
-class GweiField(forms.DecimalField):
-    """A price of gas in gwei, with or without the unit; in wei once it is valid."""
-
-    widget = UnfoldAdminTextInputWidget
-
-    def clean(self, value: Any) -> int | None:
-        number = super().clean(str(value or "").strip().lower().removesuffix(GWEI).strip())
-        return None if number is None else int(number.scaleb(GWEI_DECIMALS))
+TIP_HELP = "The part for the block's producer."
 
 
 class PriceForm(ReasonForm):
@@ -76,10 +68,10 @@ class PriceForm(ReasonForm):
             is_legacy = bool(self.attempts and self.attempts[-1].gas_price_text)
             self.names = PRICE_FIELDS[Pricing.LEGACY if is_legacy else Pricing.EIP1559]
         for name in self.names if self.attempts and action in HELP else ():
-            text = HELP[Action(action)].format(*map(gwei, self.range)) if name == self.names[0] else "In gwei."
-            self.fields[name] = GweiField(
-                required=False, min_value=0, max_digits=MAX_DIGITS, decimal_places=GWEI_DECIMALS, help_text=text
-            )
+            text = HELP[Action(action)].format(*map(gwei, self.range)) if name == self.names[0] else TIP_HELP
+            field = AmountField(IntegerField(max_value=MAX_AMOUNT, help_text=text), is_price=True)
+            field.show_in(known_network(row), None)
+            self.fields[name] = field
         self.order_fields(["speed", *self.names, "reason"])
 
     @property

@@ -14,15 +14,17 @@ from django.db.models.functions import Substr
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html
 
-from chain.networks import network_by_chain_id
-from chain.units import coins
+from chain.networks import Network, network_by_chain_id
+from chain.units import coin
+from relayer_service.amounts import Currency
 from relayer_service.console.confirmation import PendingAction, Table
 from relayer_service.console.dates import exact
 from relayer_service.console.lists.changelists import MAX_LISTED
 from relayer_service.console.panels import object_view
 from relayer_service.console.references import link
+from spending.console.currencies import Currencies, find_currencies, shown_amount
 from spending.erc20 import decode
-from transactions.console import formatting
+from transactions.console import formatting, token_calls
 from transactions.console.exports import paid
 from transactions.console.panels import MAX_SUMMED, linked, transactions_url
 from transactions.console.permissions import TransactionsPanel
@@ -31,6 +33,7 @@ from transactions.records.requesters import HAS_TEXT_ALONE, requested_with
 
 # In the order of the page.
 NATIVE, GAS, TOKEN, ALLOWANCE = range(4)
+NAMES = ["{}", "Gas ({})", "{} {}", "Largest allowance of {} {}"]
 LONG = '<span class="long">{}</span>'
 # One byte more than the longest call of ERC-20, so that no longer one is taken for it.
 CALL_BYTES = 101
@@ -46,6 +49,14 @@ class Asset(NamedTuple):
     chain_id: int
     kind: int
     contract: str = ""
+
+    @property
+    def network(self) -> Network | None:
+        return network_by_chain_id(self.chain_id)
+
+    @property
+    def network_name(self) -> str:
+        return self.network.name if self.network else f"chain {self.chain_id}"
 
 
 @dataclass
@@ -69,9 +80,11 @@ class TokenTransactions(TransactionsPanel):
         read = list(summed.values_list(*SUMMED, "lane__chain_id", "call", named=True)[:MAX_SUMMED])
         chosen = [row for row in read if not token.since or row.created_at >= token.since]
         counts = Counter(row.status for row in chosen)
+        found = totals(chosen)
+        symbols = find_currencies({(asset.network_name, asset.contract) for asset in found if asset.contract})
         parts = {
             "facts": {str(status.label): linked(counts[status], listed(token, status)) for status in Status},
-            "totals": Table(TOTAL_HEADERS, [total_row(*item) for item in sorted(totals(chosen).items())]),
+            "totals": Table(TOTAL_HEADERS, [total_row(*item, symbols) for item in sorted(found.items())]),
             "is_partial": len(chosen) == MAX_SUMMED,
             "summed": f"{MAX_SUMMED:,}",
             "links": {"All of them": listed(token)},
@@ -79,7 +92,7 @@ class TokenTransactions(TransactionsPanel):
         if token.since:
             shown = Transaction.objects.filter(pk__in=[row.pk for row in chosen[:MAX_SHOWN]])
             newest = shown.select_related("relayer", "lane__watch").order_by("-sequence")
-            parts["sent"] = Table(SENT_HEADERS, [sent_row(row) for row in newest], len(chosen) - MAX_SHOWN)
+            parts["sent"] = Table(SENT_HEADERS, [sent_row(row, symbols) for row in newest], len(chosen) - MAX_SHOWN)
             url = self.url("cancel_pending", token)
             parts |= {"cancel_url": url, "cancel_only_url": f"{url}?only"} if self._may_cancel(request) else {}
         return {"token_transactions": parts}
@@ -146,23 +159,19 @@ def totals(rows: Iterable[Any]) -> dict[Asset, Total]:
     return found
 
 
-def total_row(asset: Asset, total: Total) -> list[str]:
-    network = network_by_chain_id(asset.chain_id)
-    symbol = network.symbol if network else "wei"
-    name: str = {NATIVE: symbol, GAS: f"Gas ({symbol})"}.get(asset.kind, "")
-    if not name:
-        text = "Smallest units of {}" if asset.kind == TOKEN else "Largest allowance of {}"
-        name = format_html(text, formatting.shortened(asset.contract))
-    amounts = [
-        format_html(LONG, each if asset.contract else coins(each, network)) for each in (total.sent, total.unsent)
-    ]
-    return [name, network.name if network else f"chain {asset.chain_id}", f"{total.transactions:,}", *amounts]
+def total_row(asset: Asset, total: Total, symbols: Currencies) -> list[str]:
+    currency = symbols.get((asset.network_name, asset.contract), Currency()) if asset.contract else coin(asset.network)
+    symbol = currency.symbol or ("unverified token" if asset.contract else "wei")
+    name = format_html(NAMES[asset.kind], symbol, formatting.shortened(asset.contract))
+    amounts = [format_html(LONG, shown_amount(each, currency)) for each in (total.sent, total.unsent)]
+    return [name, asset.network_name, f"{total.transactions:,}", *amounts]
 
 
-def sent_row(row: Transaction) -> list[str]:
-    call = decode(bytes(row.data)) if row.to else None
-    parts = (call.function, call.amount, formatting.shortened(call.recipient)) if call else ()
-    shown = format_html(LONG, format_html("{} {} to {}", *parts)) if parts else "other data" if row.data else "-"
+def sent_row(row: Transaction, symbols: Currencies) -> list[str]:
+    shown = "other data" if row.data else "-"
+    if row.to and (call := decode(bytes(row.data))):
+        words = token_calls.words(row, call, symbols)
+        shown = format_html(LONG, formatting.token_call(row, call, words, is_short=True))
     to = formatting.shortened(row.to) if row.to else "new contract"
     status = formatting.badge(row.status)
     return [

@@ -13,6 +13,7 @@ from relayer_service.console.dates import ago_titled, exact
 from relayer_service.console.overview.dashboard import label
 from relayer_service.console.references import MAX_SHOWN, and_more, link
 from relayer_service.database.clock import database_now
+from relayers.console.formatting import amount
 from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.console.permissions import TransactionsPanel
@@ -45,7 +46,7 @@ def _funding(relayer: Relayer) -> dict[str, str]:
     amounts, network = relayer.top_up, networks().get(relayer.network)
     if amounts is None or relayer.funding_relayer is None:
         return {}
-    minimum, target, limit = (coins(amount, network) for amount in amounts)
+    minimum, target, limit = (coins(each, network) for each in amounts)
     rule = f"below {minimum}, up to {target}; at most {limit} in 24 hours"
     return {"Funded by": format_html("{}: {}", link(relayer.funding_relayer), rule)}
 
@@ -53,8 +54,8 @@ def _funding(relayer: Relayer) -> dict[str, str]:
 def _last(relayer: Relayer, last: TopUp | None, now: datetime) -> dict[str, str]:
     if last is None:
         return {"Last top-up": "none yet"} if relayer.funding_relayer_id else {}
-    amount = coins(last.amount, networks().get(relayer.network))
-    text = format_html("{} {}, {}", badge(last), amount, ago_titled(last.created_at))
+    shown = amount(last.amount, networks().get(relayer.network))
+    text = format_html("{} {}, {}", badge(last), shown, ago_titled(last.created_at))
     if last.transaction:
         text = format_html("{}: {}", text, link(last.transaction))
     return {"Last top-up": text, "Next top-up": next_allowed(last, now)}
@@ -85,6 +86,6 @@ def purpose(row: Transaction) -> dict[str, str | SafeString]:
     top_up = TopUp.objects.filter(transaction=row).select_related("relayer").first()
     if top_up is None:
         return {}
-    balance = coins(int(top_up.balance_text), networks().get(top_up.relayer.network))
-    cause = f"its balance was {balance} at block {top_up.block:,}"
-    return {"Top-up of": format_html("{}: {}", link(top_up.relayer), cause)}
+    balance = amount(int(top_up.balance_text), networks().get(top_up.relayer.network))
+    text = "{}: its balance was {} at block {}"
+    return {"Top-up of": format_html(text, link(top_up.relayer), balance, f"{top_up.block:,}")}

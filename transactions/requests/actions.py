@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from rest_framework.exceptions import ValidationError
 
+from chain.units import gwei
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, Forbidden, NotFound
 from relayer_service.api.serializers import IMMUTABLE
@@ -222,7 +223,7 @@ def _check_noop_price(row: Transaction, price: int) -> None:
     """Raise an error if a no-op at this price cannot replace what is in flight, or exceeds the cap."""
     lowest, highest = staff_price_range(row, attempts_at_nonce(row))
     if row.nonce is None or not lowest <= price <= highest:
-        text = f"must be from {lowest} to {highest} wei, to replace the transaction in flight within the cap"
+        text = f"must be from {gwei(lowest)} to {gwei(highest)}, to replace the transaction in flight within the cap"
         raise ValidationError({"noop_price": [text]}, ErrorCode.NOT_ALLOWED)
 
 

@@ -20,6 +20,7 @@ from relayer_service.console.panels import object_view
 from relayer_service.console.references import and_more
 from relayer_service.database.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
+from relayers.console.formatting import amount
 from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.console.lanes import ORIGIN, lane_of
@@ -271,12 +272,14 @@ def top_up(lane: Lane, cells: Sequence[Cell]) -> dict[str, str]:
     """Return where to send what is missing, and how much that is."""
     balance = lane.relayer.health.balance if lane.relayer else None
     read_at: datetime | None = lane.relayer.health.balance_at if lane.relayer else None
-    network = known_network(lane)
+    network, read = known_network(lane), "unknown"
+    if balance is not None:
+        read = format_html("{}, read {}", amount(balance, network), ago(read_at))
     attempts = [cell.attempt for cell in cells if cell.attempt and cell.state == State.IN_FLIGHT]
     flying = sum(int(attempt.max_cost_text) for attempt in attempts)
     missing = int(lane.missing_text or (0 if balance is None else flying - balance))
     return {
         "address": lane.address,
         "missing": coins(missing, network) if missing > 0 else "unknown",
-        "balance": "unknown" if balance is None else f"{coins(balance, network)}, read {ago(read_at)}",
+        "balance": read,
     }
