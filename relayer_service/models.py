@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 from django.db.models import F
 from django.utils import timezone
@@ -26,6 +27,7 @@ __all__ = [
     "EncryptionKey",
     "IdempotentRequest",
     "Job",
+    "ListPreference",
     "PeriodicRun",
     "RowDelta",
     "SecondFactor",
@@ -229,3 +231,21 @@ class Acknowledgement(models.Model):
 
     def audited(self) -> dict[str, Any]:
         return {"number": self.number, "acknowledged_by": self.by}
+
+
+class ListPreference(models.Model):
+    """What a user keeps for a list of the admin."""
+
+    # Without a constraint, as the last release deletes users but not these rows.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", db_constraint=False)
+    list_name = models.CharField(max_length=100, help_text="The label of its model.")
+    filters = models.JSONField(default=dict, help_text="The query strings of the saved filters, by name.")
+    columns = models.JSONField(default=dict, help_text="Whether a column is shown, where that is not the default.")
+
+    class Meta:
+        # Users manage their own.
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["user", "list_name"], name="list_preference_once")]
+
+    def __str__(self) -> str:
+        return self.list_name

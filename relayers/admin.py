@@ -162,7 +162,8 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         changelist = super().get_changelist_instance(request)
         rows = changelist.result_list = list(changelist.result_list)
         formatting.note_missing_funds(rows)
-        times = last_transactions(request, [row.pk for row in rows]) or {}
+        is_shown = "last_transaction" in changelist.list_display
+        times = (last_transactions(request, [row.pk for row in rows]) if is_shown else None) or {}
         for row in rows:
             row.last_transaction_at = times.get(row.pk)
         return changelist

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from unfold.decorators import display
 
 from chain.units import coins, gwei
-from relayer_service.console.dates import exact
+from relayer_service.console.dates import exact, to_the_minute
 from relayer_service.console.lists.changelists import ResourceList
 from relayer_service.console.lists.search import MANY
 from relayer_service.console.references import is_key
@@ -64,6 +64,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         "reason",
         "created",
     ]
+    extra_columns = ["shown_external_id", "shown_key", "shown_requester", "finished"]
     list_filter = [
         filters.StatusFilter,
         ("relayer", filters.RelayerFilter),
@@ -118,7 +119,8 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)
         rows = list(changelist.result_list)
-        calls, symbols = token_calls.read_words(rows)
+        is_shown = {"shown_receiver", "reason"}.intersection(changelist.list_display)
+        calls, symbols = token_calls.read_words(rows if is_shown else [])
         for row in rows:
             row.token_call = calls.get(row.pk, "")
             row.why = formatting.readable(status_reason(row, row.lane), known_network(row), symbols)
@@ -167,6 +169,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     shown_external_id = column("external ID", lambda row: row.external_id or "-")
     shown_metadata = column("metadata", formatting.metadata)
     trace = column("trace ID", lambda row: trace_id(row.traceparent) or "-")
+    finished = column("finished", lambda row: to_the_minute(row.finished_at))
     accepted = column("accepted", lambda row: exact(row.created_at))
     valid = column("valid until", lambda row: exact(row.valid_until))
 

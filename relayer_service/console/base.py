@@ -21,6 +21,7 @@ from relayer_service.console.errors import shown_permission
 from relayer_service.console.lists import search
 from relayer_service.console.lists.changelists import NewestPaginator, ResourceList, tab_counts, tabs
 from relayer_service.console.lists.filters import StateFilter
+from relayer_service.console.lists.preferences import PreferencesAdmin
 from relayer_service.console.overview.getting_started import STEP
 from relayer_service.console.panels import Panel, declared_panels
 from relayer_service.console.references import is_key
@@ -37,7 +38,7 @@ class KeySelect(AutocompleteSelect):
         return super().optgroups(name, keys, attr)
 
 
-class ResourceAdmin(AuditedAdmin, ModelAdmin):
+class ResourceAdmin(AuditedAdmin, PreferencesAdmin, ModelAdmin):
     """A list of any size, and a page per object with the panels that apps declare for it."""
 
     list_filter_submit = True

@@ -287,15 +287,23 @@ def test_a_chosen_row_and_the_page_after_signing_out_are_accessible(
 def test_axe_finds_nothing_serious_in_the_answers_to_forms(
     quiet_page: Page, site: str, staff: User, keys: dict[str, Any]
 ) -> None:
-    """Check what only an act of the user shows: bulk edit, disabling tokens, a generated key, and a locked sign-in."""
+    """Check what only an act of the user shows: a list's preferences, bulk edit, disabled tokens, a key, a lock."""
     page = quiet_page
     add_session(page.context, site, staff)
+    page.goto("/admin/relayers/relayer/?network=sepolia")
+    page.get_by_text("Save filter", exact=True).click()
+    page.get_by_label("Name", exact=True).fill("A name of up to fifty characters, which is as long")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("link", name="A name of up to fifty").wait_for()
+    page.get_by_text("Save filter", exact=True).click()
+    page.get_by_text("Columns", exact=True).click()
+    found = findings_here(page, "preferences of a list")
     page.goto("/admin/relayers/relayer/")
     page.locator("input.action-select").check()
     page.locator("select[name=action]").select_option("edit_selected")
     page.get_by_role("button", name="Run").click()
     page.get_by_label("Reason").fill("Costs")
-    found = findings_here(page, "bulk edit")
+    found |= findings_here(page, "bulk edit")
     page.locator("[name=minimum_change]").select_option("set")
     page.locator("[name=minimum]").fill("0.5 ETH")
     page.get_by_role("button", name="Preview").click()

@@ -103,7 +103,8 @@ class LaneAdmin(ReadOnlyAdmin):
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)
-        add_counts(changelist.result_list)
+        if {"in_flight", "queued"}.intersection(changelist.list_display):
+            add_counts(changelist.result_list)
         return changelist
 
     def has_hold_permission(self, request: HttpRequest, obj: object | None = None) -> bool:

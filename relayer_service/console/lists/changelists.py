@@ -8,7 +8,6 @@ from django.contrib.admin.views.main import ORDER_VAR
 from django.core.paginator import Page, Paginator
 from django.db import connection
 from django.db.models import QuerySet
-from django.db.models.expressions import OrderBy
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 from django.utils.html import format_html
@@ -85,17 +84,47 @@ class ResourceList(ChangeList):
         """Return the order of a column, or None without an index, even if the URL requests it."""
         return self.model_admin.sort_orders.get(field_name)
 
+    @cached_property
+    def sorted_column(self) -> tuple[str, str]:
+        """Return the sign and the name of the column that the URL sorts by, shown or not; empty if there is none.
+
+        URLs have its name: its number depends on the columns that a user has chosen. A number, as in older links, is
+        that of a default column. Read before `list_display` is changed to the chosen columns.
+        """
+        # No index covers two columns.
+        _, sign, column = self.params.get(ORDER_VAR, "").split(".")[0].rpartition("-")
+        column = {str(number): name for number, name in enumerate(self.list_display)}.get(column, column)
+        is_offered = column in self.list_display or column in self.model_admin.extra_columns
+        return (sign, column) if is_offered and self.get_ordering_field(column) else ("", "")
+
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
-        if chosen := self.params.get(ORDER_VAR):
-            # No index covers two columns.
-            self.params[ORDER_VAR] = chosen.split(".")[0]
-        ordering: list[Any] = super().get_ordering(request, queryset)
-        if chosen and len(ordering) > 1:
-            first = ordering[0]
-            is_descending = first.descending if isinstance(first, OrderBy) else str(first).startswith("-")
-            # The key, in the same direction, as the index ends.
-            return [first, "-pk" if is_descending else "pk"]
-        return ordering
+        sign, column = self.sorted_column
+        if not column:
+            self.params.pop(ORDER_VAR, None)
+            default: list[Any] = super().get_ordering(request, queryset)
+            return default
+        order = self.get_ordering_field(column)
+        first: Any = f"{sign}{order}"
+        if not isinstance(order, str):
+            first = order.desc() if sign else order.asc()
+        is_unique = len(self._get_deterministic_ordering([first, *queryset.query.order_by])) == 1
+        # The key, in the same direction, as the index ends.
+        return [first] if is_unique else [first, f"{sign}pk"]
+
+    def get_ordering_field_columns(self) -> dict[int, str]:
+        sign, column = self.sorted_column
+        if not column:
+            default: dict[int, str] = super().get_ordering_field_columns()
+            return default
+        return {n: "desc" if sign else "asc" for n, name in enumerate(self.list_display) if name == column}
+
+    def get_query_string(self, new_params: Any = None, remove: Any = None) -> str:
+        """Return a query that has the name of the column that it sorts by, in place of its number."""
+        if order := (new_params or {}).get(ORDER_VAR):
+            _, sign, number = order.split(".")[0].rpartition("-")
+            new_params = {**new_params, ORDER_VAR: f"{sign}{self.list_display[int(number)]}"}
+        query: str = super().get_query_string(new_params, remove)
+        return query
 
 
 def tabs(

@@ -56,6 +56,8 @@ WEBHOOK, DELIVERY = "notifications_notification", "notifications_delivery"
 SIGNER, FEE_TOKEN, TOKEN = "signers_signer", "rpc_feetoken", "tokens_accesstoken"
 USERS, GROUPS, JOB = "auth_user", "auth_group", "relayer_service_job"
 ENTRY, NODES = "relayer_service_auditentry", "relayers_relayer_nodes"
+PERIODIC_RUN = "relayer_service_periodicrun"
+LISTS = [RELAYER, LANE, TRANSACTION, WEBHOOK, DELIVERY, SIGNER, FEE_TOKEN, TOKEN, JOB, ENTRY, PERIODIC_RUN]
 
 ROWS = [
     Row("Console", "overview, search, own password", STAFF, ["index", "search", "jsi18n"]),
@@ -63,6 +65,7 @@ ROWS = [
     Row("Console", "own second factor", STAFF, ["GET second_factor", "second_factor_set_up"]),
     Row("Console", "turn off a second factor that is not there", NOBODY, ["POST second_factor"]),
     Row("Console", "lists of an app, choices of a form", VIEWER, ["app_list", "autocomplete"]),
+    Row("Console", "save filters of lists, choose columns", VIEWER, [f"{name}_preferences" for name in LISTS]),
     Row("Console", "acknowledge a problem", OPERATOR, ["acknowledge", "undo_acknowledgement"]),
     Row("Console", "open a first step that adds something", MANAGER, ["getting_started_step"]),
     Row("Console", "hide the first steps", STAFF, ["getting_started_dismiss"]),
@@ -126,7 +129,7 @@ ROWS = [
     *log("Jobs", JOB),
     Row("Jobs", "see", VIEWER, [f"{JOB}_progress"]),
     Row("Jobs", "stop one that pauses or checks relayers, or sends", OPERATOR, [f"{JOB}_stop"]),
-    *log("Periodic work", "relayer_service_periodicrun"),
+    *log("Periodic work", PERIODIC_RUN),
 ]
 # Admin URLs that the test does not open, and why.
 NOT_OPENED = {
