@@ -14,6 +14,7 @@ from relayer_client.outbox.restores import Restores
 
 # Of ERC-20: transfer(address,uint256).
 TRANSFER = re.compile(r"0xa9059cbb0{24}([0-9a-f]{40})([0-9a-f]{64})")
+RESTORED = "The service's database was restored since it was handed over. Check whether it was sent."
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's has no parameters
@@ -108,6 +109,7 @@ class RelayerGenerationAdmin(ReadOnlyAdmin):
         rows, now = list(chosen), timezone.now()
         # Of all relayers: the database is one. Evidence goes last, so that this can be repeated after a kill.
         RelayerGeneration.objects.update(generation=0, acknowledged_at=now)
+        OutboxTransaction.objects.queued().exclude(unanswered_since=None).change(Status.UNCERTAIN, RESTORED)
         chosen.update(evidence="")
         OutboxTransaction.objects.queued().filter(claim=None).update(next_attempt_at=now)
         for row in rows:

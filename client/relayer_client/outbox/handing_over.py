@@ -14,8 +14,9 @@ from django.db.models.functions import Coalesce, NullIf
 from django.utils import timezone
 
 from relayer_client import Client, errors
+from relayer_client.checks import InvalidId
 from relayer_client.outbox.claims import Claim
-from relayer_client.outbox.following import is_not_found, progress
+from relayer_client.outbox.following import is_not_found, progress, read
 from relayer_client.outbox.models import OutboxQuerySet, OutboxTransaction, Status
 from relayer_client.outbox.pauses import MAX_GROWTH, retry_pause
 from relayer_client.outbox.restores import Restores
@@ -24,9 +25,9 @@ logger = logging.getLogger("relayer_client.outbox")
 
 # Small, as a sender that is killed leaves a doubt about each of them.
 BATCH_ROWS = 25
-# So many relayers are read before a row is sent again that may have been accepted: within the lease, also if the
-# service takes a second for each.
-PROBES = 25
+# So many accepted rows are read before a row is sent again that may have been accepted: within half of the lease, also
+# if the service takes a second for each.
+PROBES = 10
 # Well below the day for which the service keeps a transaction at least.
 REPEAT_LIMIT = timedelta(hours=20)
 TOO_LATE = (
@@ -35,7 +36,6 @@ TOO_LATE = (
 )
 OTHER_BODY = "The service has its key with another body. Check whether it was sent."
 UNANSWERED = "{} It was handed over at {} without an answer. Check whether it was sent."
-RESTORED = "The service's database was restored since."
 # Codes of bad requests that are not about the transaction.
 NOT_THE_BODY = frozenset({None, "bad_request", "https_required", "invalid_header", "incomplete_body"})
 # The other rows of the relayer would be refused, too.
@@ -48,7 +48,7 @@ class HandOver:
     def __init__(self, client: Client, rows: OutboxQuerySet, restores: Restores) -> None:
         self.client = client
         self.restores = restores
-        self.queued = rows.queued()
+        self.rows, self.queued = rows, rows.queued()
         self.failure: errors.RelayerClientError | None = None
         self.accepted, self.is_read = 0, True
         self.refusing_relayers: set[str] = set()
@@ -63,14 +63,16 @@ class HandOver:
 
     def run(self, should_stop: Callable[[], bool]) -> None:
         rows = [row for row in self.claim.rows if self._has_path(row)]
-        relayers = dict.fromkeys(row.relayer for row in rows)
+        relayers: dict[str, set[str]] = {row.relayer: set() for row in rows}
         if any(row.unanswered_since != self.started for row in rows):
-            # The service may have forgotten their keys, which shows at the relayers that send most.
-            busiest = sorted(self.restores.known, key=lambda relayer: -self.restores.known[relayer])
-            relayers |= dict.fromkeys(busiest[:PROBES])
-        for relayer in relayers:
+            # A restored service, which may have forgotten their keys, also lacks what it accepted since the backup. It
+            # deletes nothing so soon.
+            recent = max(filter(None, (self.started - REPEAT_LIMIT, self.restores.acknowledged_at)))
+            for row in self.rows.exclude(transaction_id="").order_by("-pk")[:PROBES]:
+                relayers.setdefault(row.relayer, set()).update({row.transaction_id} if row.created_at > recent else ())
+        for relayer, accepted in relayers.items():
             if not self.claim.has_ended:
-                self._probe(relayer)
+                self._probe(relayer, accepted)
         self.restores.save()
         for row in rows:
             if self.restores.hold or self.claim.has_ended or should_stop():
@@ -84,29 +86,29 @@ class HandOver:
         """Return whether the relayer's ID can be sent; end a row of an earlier release whose ID cannot."""
         try:
             self.client.relayer(row.relayer)
-        except ValueError as error:
+        except InvalidId as error:
             self._end(row, error)
             return False
         return True
 
-    def _probe(self, relayer: str) -> None:
+    def _probe(self, relayer: str, accepted: set[str]) -> None:
         """Read something first: an outage then leaves no row in doubt, and a restored database is noticed."""
         try:
-            self.client.relayer(relayer).list_transactions(per_page=1).first()
+            found = read(self.client.relayer(relayer), accepted, self.claim)
+            self.is_read = self.is_read and found.keys() == accepted
+            if None in found.values():
+                self.restores.report(relayer, "a transaction that was accepted lately is missing")
         except (errors.ServerError, *errors.TRANSIENT) as error:
             self.is_read = False
             self._postpone(relayer, error)
-        except errors.ApiError:
+        except (errors.ApiError, InvalidId):
             # Whether it refuses to send, too, is for the request to find out.
-            pass
+            self.is_read = self.is_read and not accepted
 
     def _send(self, row: OutboxTransaction) -> None:
-        since, restored_at = row.unanswered_since or self.started, self.restores.acknowledged_at
+        since = row.unanswered_since or self.started
         if since < self.started - REPEAT_LIMIT:
             self._doubt(row, TOO_LATE.format(since.isoformat(timespec="seconds")))
-            return
-        if since != self.started and restored_at and since <= restored_at:
-            self._doubt(row, UNANSWERED.format(RESTORED, since.isoformat(timespec="seconds")))
             return
         try:
             sent = self.client.relayer(row.relayer).send(idempotency_key=str(row.idempotency_key), **row.fields())

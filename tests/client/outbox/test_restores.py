@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.admin import site
 from django.core.management import CommandError, call_command
 from django.test import RequestFactory
+from django.utils import timezone
 
 from relayer_client import Client
 from relayer_client.outbox.admin import RelayerGenerationAdmin
@@ -16,9 +18,9 @@ from relayer_client.outbox.management.commands import send_outbox
 from relayer_client.outbox.models import OutboxTransaction, RelayerGeneration
 from relayer_client.outbox.restores import Restores
 from relayer_client.outbox.sending import run_once
-from tests.client.outbox.fake_service import FakeService
+from tests.client.outbox.fake_service import FakeService, relayer_of
 from tests.client.outbox.rows import add, make_due, statuses
-from tests.client.scripted_server import DROP
+from tests.client.scripted_server import DROP, refused
 
 # The service does not install the outbox: its admin has no such pages.
 site.unregister([OutboxTransaction, RelayerGeneration])
@@ -67,7 +69,35 @@ def test_nothing_is_handed_over_after_a_restore(
     assert run_once(client).hold == ""
     assert len(fake.posts) == before + 1
     assert statuses() == {"done": "mined", "idle": "mined", "lost": "uncertain", "new": "pending"}
+    make_due()
+    run_once(client)
     assert RelayerGeneration.objects.get(pk="sender").generation == 5
+
+
+def test_a_restore_is_noticed_though_others_have_raised_the_generation(
+    restored: None, fake: FakeService, client: Client
+) -> None:
+    before = len(fake.posts)
+    fake.generations["sender"] = 12
+    # What was accepted lately cannot be read, then it is missing.
+    fake.refusal = lambda request: refused(403, "token_limited") if relayer_of(request) == "sender" else None
+    run_once(client)
+    fake.refusal = lambda request: None
+    del fake.accepted[str(OutboxTransaction.objects.get(key="done").idempotency_key)]
+    make_due()
+    assert "sender: a transaction that was accepted lately is missing" in run_once(client).hold
+    assert len(fake.posts) == before
+
+
+def test_rows_in_doubt_are_uncertain_whatever_the_clock_of_their_sender(
+    restored: None, client: Client, acknowledge: Any
+) -> None:
+    run_once(client)
+    later = timezone.now() + timedelta(hours=1)
+    OutboxTransaction.objects.filter(key="lost").update(unanswered_since=later)
+    acknowledge()
+    run_once(client)
+    assert statuses()["lost"] == "uncertain"
 
 
 def test_a_command_reports_a_restore(restored: None, fake: FakeService, settings: Any, monkeypatch: Any) -> None:
