@@ -120,7 +120,7 @@ class Currency(NamedTuple):
         match = AMOUNT.fullmatch(text)
         if match is None:
             return whole_number(text)
-        decimals = ({self.symbol.lower(): self.decimals} if self.symbol else {}) | self.units
+        decimals = {**({self.symbol.lower(): self.decimals} if self.symbol else {}), **self.units}
         unit, part = match["unit"].lower(), (match["part"] or "").rstrip("0")
         if not unit and not match["part"]:
             unit = self.smallest

@@ -174,9 +174,7 @@ def test_a_transactions_own_price_of_blobs_bounds_the_maximum(
     assert result["blob_fee"] == {"expected": str(2 * 131_072 * 3), "maximum": str(2 * 131_072 * maximum)}
 
 
-@pytest.mark.parametrize(
-    ("make", "price", "offer"), [(encoded.signed, 0, "0 gwei"), (encoded.unsigned, 2, "2 wei")]
-)
+@pytest.mark.parametrize(("make", "price", "offer"), [(encoded.signed, 0, "0 gwei"), (encoded.unsigned, 2, "2 wei")])
 def test_an_offer_below_the_blob_base_fee_cannot_be_included(make: Any, price: int, offer: str) -> None:
     with node_answering(eth_blobBaseFee={"result": "0x3"}) as node:
         assert ask(relayer_at(node.url), transaction=blob_transaction(make, price)) == cannot_be_included(
