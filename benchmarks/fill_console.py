@@ -132,8 +132,8 @@ SELECT
   CASE WHEN {sent} THEN '1000000000' ELSE '' END,
   '', CAST('' AS {bytes}), false, CASE WHEN n % 10 = 0 THEN {busy} ELSE 1 + n % {lanes} END,
   CASE WHEN n % 10 = 0 THEN {busy} ELSE 1 + n % {lanes} END, CASE WHEN {sent} THEN n END,
-  CASE WHEN n % 100 > 2 OR n % 100 = 0 THEN n END, 'order-' || n, 'key-' || n, 'token-' || n % 50,
-  CAST('{{"order": "' || n || '", "shop": "' || n % 100 || '"}}' AS {json})
+  CASE WHEN n % 100 > 2 OR n % 100 = 0 THEN n END, 'order-' || n, 'key-' || n, 'token-' || (n % 50),
+  CAST('{{"order": "' || n || '", "shop": "' || (n % 100) || '"}}' AS {json})
 FROM numbers
 """
 ATTEMPTS = """

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
@@ -23,7 +23,7 @@ from transactions.console.export_actions import ExportAdmin
 from transactions.console.exports import paid
 from transactions.console.lanes import LaneAdmin
 from transactions.console.token_calls import find_symbols
-from transactions.models import Attempt, Lane, MetadataPair, Transaction
+from transactions.models import Attempt, Lane, Transaction
 from transactions.records import finding
 from transactions.records.list_payloads import LARGE_COLUMNS
 from transactions.records.networks import known_network
@@ -70,11 +70,12 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         ("relayer", filters.RelayerFilter),
         filters.RelayerNetworkFilter,
         filters.KindFilter,
+        filters.TokenFilter,
         filters.CreatedPeriodFilter,
         ("created_at", filters.CreatedDaysFilter),
+        # They set the order of the list.
         filters.FinishedPeriodFilter,
         ("finished_at", filters.FinishedDaysFilter),
-        filters.TokenFilter,
     ]
     list_fullwidth = True
     search_fields = ["identifier", "to", "external_id", "idempotency_key"]
@@ -105,11 +106,12 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     ) -> tuple[QuerySet[Any], bool]:
         text = search_term.strip()
         rows, _ = super().get_search_results(request, queryset, search_term)
-        keys = [*keys_by_hash(text), *keys_by_nonce(text), *keys_by_metadata(text)]
-        if not keys:
+        keys = [*keys_by_hash(text), *keys_by_nonce(text)]
+        labelled = finding.metadata_condition(queryset, text) if finding.SEPARATOR in text else Q()
+        if not keys and not labelled:
             return rows, False
         others = rows.order_by().values_list("pk", flat=True)[:MANY]
-        return queryset.filter(pk__in=[*keys, *others]), False
+        return queryset.filter(Q(pk__in=[*keys, *others]) | labelled), False
 
     def get_fieldsets(self, request: HttpRequest, obj: Transaction | None = None) -> Any:
         receipt = [("Receipt", {"fields": RECEIPT})] if obj and obj.block_number is not None else []
@@ -179,13 +181,6 @@ def keys_by_hash(text: str) -> list[int]:
     if not HASH.fullmatch(text):
         return []
     return list(Attempt.objects.filter(hash=text.lower()).values_list("transaction", flat=True)[:MANY])
-
-
-def keys_by_metadata(text: str) -> list[int]:
-    """Return the newest transactions with this pair of metadata."""
-    key, separator, value = text.partition(finding.SEPARATOR)
-    pairs = MetadataPair.objects.filter(key=key, value=value).order_by("-transaction")
-    return list(pairs.values_list("transaction", flat=True)[:MANY]) if separator else []
 
 
 def keys_by_nonce(text: str) -> list[int]:

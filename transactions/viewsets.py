@@ -55,7 +55,10 @@ LIST_FILTERS = {
     "external_id": ListFilter(
         "Only transactions with this external ID.", lambda rows, value: finding.with_text(rows, "external_id", value)
     ),
-    "metadata": ListFilter("Only transactions with this pair of metadata: `key:value`.", finding.with_metadata),
+    "metadata": ListFilter(
+        "Only transactions with this pair of metadata: `key:value`.",
+        lambda rows, value: rows.filter(finding.metadata_condition(rows, value)),
+    ),
     "to": ListFilter(
         "Only transactions to this address: of an ERC-20 transfer, that of the contract.",
         finding.with_receiver,

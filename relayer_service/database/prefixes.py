@@ -8,7 +8,7 @@ import string
 from typing import Any
 
 from django.db import models
-from django.db.models.lookups import GreaterThanOrEqual, LessThan
+from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 
 from relayer_service.database.nul import has_nul
 
@@ -69,6 +69,11 @@ def starts_with(column: str, text: str, folded: type[CaseFolded] = CaseFolded) -
     if len(text) > COMPARED:
         condition &= models.Q(**{f"{column}__istartswith": text})
     return condition
+
+
+def is_folded(column: str, text: str) -> models.Q:
+    """Return the condition that a column is compared like a text: for those that are longer, its start alone."""
+    return models.Q(Exact(CaseFolded(column), models.Value(text[:COMPARED].translate(LOWER))))
 
 
 def after(prefix: str) -> str:

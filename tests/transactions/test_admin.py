@@ -134,6 +134,7 @@ def test_rows_are_filtered_by_token_and_by_days(admin_client: Client, lane: Lane
         ("finished=yesterday&status=failed", ["tx-yesterday"]),
         (f"finished=7-days&relayer__sequence__exact={lane.relayer.pk}", ["tx-today", "tx-yesterday"]),
         (f"finished_at_to={yesterday}", ["tx-yesterday", "tx-old"]),
+        ("finished_at_to=9999-12-31&created_at_from=0001-01-01", ["tx-today", "tx-yesterday", "tx-old"]),
         ("finished=tomorrow", ["tx-open", "tx-today", "tx-yesterday", "tx-old"]),
     ):
         assert found(admin_client, query) == expected, query
@@ -172,6 +173,8 @@ def test_what_is_known_of_a_transaction_finds_it(admin_client: Client, lane: Lan
         ("INVOICE", ["tx-labelled"]),
         ("order-", ["tx-labelled"]),
         ("shop:berlin", ["tx-labelled"]),
+        ("shop:berlin&status=pending", ["tx-labelled"]),
+        ("shop:berlin&status=failed", []),
         ("shop:", []),
     ):
         assert found(admin_client, f"q={query}") == expected, query

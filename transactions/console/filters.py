@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib.admin.views.main import ORDER_VAR
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter, TextFilter
@@ -39,7 +40,9 @@ class TransactionList(ResourceList):
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
         """Sort by the columns that a filter sorted by first, in the direction of their index."""
         ordering = super().get_ordering(request, queryset.order_by())
-        leading = [str(name) for name in queryset.query.order_by if name in SORTED_BY]
+        # Unless the user has chosen another one than theirs.
+        sorted_by = SORTED_BY[:-1] if ORDER_VAR in request.GET else SORTED_BY
+        leading = [str(name) for name in queryset.query.order_by if name in sorted_by]
         if not str(ordering[0]).startswith("-"):
             leading = [name.removeprefix("-") if name.startswith("-") else f"-{name}" for name in leading]
         return [*leading, *ordering]

@@ -4,14 +4,15 @@ Each list has an order with an index. What is rare is found by an index of its o
 list in its order, as its first page is full soon.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.apps import apps
 from django.db.models import BigIntegerField, Exists, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
-from relayer_service.database.prefixes import Scanned, starts_with
+from relayer_service.database.nul import has_nul
+from relayer_service.database.prefixes import is_folded
 from relayer_service.evm import checksummed
 from relayer_service.storage.newest import newest_with
 from transactions.models import Attempt, MetadataPair, Transaction
@@ -20,6 +21,7 @@ MANY = 1_000
 SEPARATOR = ":"
 # Rows are numbered in the order of their times, but for those that were accepted within minutes of each other.
 MARGIN = timedelta(minutes=10)
+FIRST, LAST = datetime.min.replace(tzinfo=UTC) + MARGIN, datetime.max.replace(tzinfo=UTC) - MARGIN
 FINISHED = "-finished_at"
 
 Rows = QuerySet[Transaction]
@@ -32,35 +34,43 @@ def with_hash(rows: Rows, value: str) -> Rows:
 
 def with_text(rows: Rows, column: str, value: str) -> Rows:
     """Return the rows with this value in a column that has an index for prefixes."""
-    found = Transaction.objects.filter(starts_with(column, value), **{column: value}).values_list("pk", flat=True)
-    return _few_or(rows, found, Q(starts_with(column, value, Scanned), **{column: value}))
+    if has_nul(value):
+        return rows.none()
+    # A range: SQLite would put the value of an equality into the expression of the index, which then serves nothing.
+    exact = Q(**{f"{column}__gte": value, f"{column}__lte": value})
+    return rows.filter(_few_or(rows, exact & is_folded(column, value), exact))
 
 
-def with_metadata(rows: Rows, text: str) -> Rows:
-    """Return the rows with a pair of metadata, written as `key:value`."""
+def metadata_condition(rows: Rows, text: str) -> Q:
+    """Return the condition that rows of this list have a pair of metadata, written as `key:value`."""
     key, _, value = text.partition(SEPARATOR)
+    if has_nul(text):
+        return Q(pk__in=[])
     pairs = MetadataPair.objects.filter(key=key, value=value)
-    return _few_or(rows, pairs.values_list("transaction", flat=True), Exists(pairs.filter(transaction=OuterRef("pk"))))
+    return _few_or(rows, Q(pk__in=pairs.values("transaction")), Q(Exists(pairs.filter(transaction=OuterRef("pk")))))
 
 
 def with_receiver(rows: Rows, address: str) -> Rows:
     return with_text(rows, "to", checksummed(address))
 
 
-def requested_with(rows: Rows, key: str) -> Rows:
+def requested_with(rows: Rows, token: str) -> Rows:
     """Return what was requested with a token, those that it succeeds and those that succeed it, newest first."""
+    key = token.split("_")[1] if token.startswith("rms_") else token
+    if not key or has_nul(key):
+        return rows.none()
     tokens: Any = apps.get_model("tokens", "AccessToken")
-    token = tokens.objects.filter(key=key).first()
-    return newest_with(rows, "requester", token.family_key if token else key)
+    found = tokens.objects.filter(key=key).first()
+    return newest_with(rows, "requester", found.family_key if found else key)
 
 
 def created_from(rows: Rows, moment: datetime) -> Rows:
-    earlier = Transaction.objects.filter(created_at__lt=moment - MARGIN).order_by("-created_at")
+    earlier = Transaction.objects.filter(created_at__lt=max(moment, FIRST) - MARGIN).order_by("-created_at")
     return rows.filter(created_at__gte=moment, pk__gt=_number(earlier, 0))
 
 
 def created_before(rows: Rows, moment: datetime) -> Rows:
-    later = Transaction.objects.filter(created_at__gte=moment + MARGIN).order_by("created_at")
+    later = Transaction.objects.filter(created_at__gte=min(moment, LAST) + MARGIN).order_by("created_at")
     return rows.filter(created_at__lt=moment, pk__lt=_number(later, BigIntegerField.MAX_BIGINT))
 
 
@@ -88,7 +98,7 @@ def _number(rows: Rows, otherwise: int) -> Coalesce:
     return Coalesce(Subquery(rows.values("pk")[:1]), Value(otherwise, BigIntegerField()))
 
 
-def _few_or(rows: Rows, keys: Any, condition: Any) -> Rows:
-    """Return the rows with these keys, or those that meet the condition if the keys are many."""
-    found = list(keys[:MANY])
-    return rows.filter(pk__in=found) if len(found) < MANY else rows.filter(condition)
+def _few_or(rows: Rows, indexed: Q, scanned: Q) -> Q:
+    """Return the condition for the rows of a list that an index finds: their keys, or if they are many, `scanned`."""
+    keys = list(rows.order_by().filter(indexed).values_list("pk", flat=True)[:MANY])
+    return Q(pk__in=keys) if len(keys) < MANY else scanned

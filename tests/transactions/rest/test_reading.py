@@ -157,7 +157,13 @@ def test_the_list_finds_what_a_client_knows_of_a_transaction(
         {"to": OTHER, "status": "pending", "external_id": "Invoice 7"},
     ):
         assert ids(sender.get(f"{PATH}?{urlencode(query)}")) == [row.identifier], query
-    for query in ({"metadata": "shop"}, {"external_id": "Invoice"}, {"to": OTHER, "status": "failed"}):
+    for query in (
+        {"metadata": "shop"},
+        {"metadata": "shop:\0"},
+        {"external_id": "Invoice"},
+        {"external_id": "Invoice 7\0"},
+        {"to": OTHER, "status": "failed"},
+    ):
         assert ids(sender.get(f"{PATH}?{urlencode(query)}")) == [], query
     wrong = sender.get(f"{PATH}?to=me")
     message = "to: must be an EVM address: 0x and 40 hexadecimal digits"
@@ -175,9 +181,10 @@ def test_the_list_finds_what_a_token_and_its_successors_requested(sender: Api, l
     token, _ = issue(name="ci", user=user)
     successor = rotate(token.pk).new
     row = lanes.transaction(lane, requester=token.key)
-    lanes.transaction(lane)
-    found = [ids(sender.get(f"{PATH}?token={key}")) for key in (token.key, successor.key, "unknown")]
-    assert found == [[row.identifier], [row.identifier], []]
+    lanes.transaction(lane, requester="")
+    keys = (token.key, f"rms_{successor.key}_…", "unknown", "", "%00")
+    found = [ids(sender.get(f"{PATH}?token={key}")) for key in keys]
+    assert found == [[row.identifier], [row.identifier], [], [], []]
 
 
 def test_the_list_has_a_range_of_creation_newest_first(sender: Api, lane: Lane) -> None:
@@ -188,6 +195,8 @@ def test_the_list_has_a_range_of_creation_newest_first(sender: Api, lane: Lane) 
     assert ids(sender.get(f"{PATH}?created_from={start}&created_before={end}")) == [rows[4], rows[2], rows[1]]
     assert ids(sender.get(f"{PATH}?created_from={end}")) == [rows[3]]
     assert ids(sender.get(f"{PATH}?created_before={start}")) == [rows[0]]
+    ever = f"{PATH}?created_from=0001-01-01T00:00:00Z&created_before=9999-12-31T23:59:59Z"
+    assert ids(sender.get(ever)) == rows[::-1]
 
 
 def test_the_list_has_a_range_of_ends_the_last_first_in_pages(sender: Api, lane: Lane) -> None:

@@ -188,6 +188,7 @@ def _insert_external(lane: Lane, used: UsedNonce, receipt: Receipt) -> None:
         lane=lane,
         epoch=lane.epoch,
         kind=Transaction.Kind.EXTERNAL,
+        created_at=now,
         status=Status.SUBMITTED,
         to=used.to,
         value_text=str(used.value),
