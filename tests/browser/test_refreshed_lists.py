@@ -25,7 +25,7 @@ def test_a_list_refreshes_itself_and_keeps_what_is_selected_and_typed(page: Page
     expect(page.get_by_text("2 transactions")).to_be_visible()
     expect(search).to_have_value("half of a")
     expect(search).to_be_focused()
-    expect(page.get_by_label("Finished")).to_be_visible()
+    expect(page.get_by_role("checkbox", name="Finished")).to_be_visible()
 
     # The new row is counted like one of the page.
     boxes.first.check()
