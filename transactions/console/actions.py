@@ -117,8 +117,7 @@ class RequestedActionAdmin(ClaimAdmin):
                 self._refuse(request, chosen, str(error.detail))
             except APIException as error:
                 # It changed after it was read, or a policy does not allow the new price.
-                text = formatting.readable("; ".join(texts_of(error.detail)), known_network(row))
-                self._refuse(request, chosen, text)
+                self._refuse(request, chosen, "; ".join(texts_of(error.detail)))
                 return pending.leave()
             else:
                 self.message_user(request, chosen.done, messages.SUCCESS)

@@ -145,13 +145,13 @@ def receipts(rows: QuerySet[Transaction]) -> Iterator[tuple[GasKey, int, int]]:
         for finished_at, _, gas_used, price, relayer, network, chain_id, address, requested_by, kind in batch:
             fee = paid(gas_used, price)
             if fee is not None:
-                name = network or _network_name(chain_id)
+                name = network or network_name(chain_id)
                 day = finished_at.astimezone(UTC).date()
                 yield GasKey(day, relayer or "", name, chain_id, address, requested_by, kind), gas_used, fee
         finished_at, key, *_ = batch[-1]
         rest = values.filter(finished_at__gte=finished_at).exclude(finished_at=finished_at, sequence__lte=key)
 
 
-def _network_name(chain_id: int) -> str:
+def network_name(chain_id: int) -> str:
     network = network_by_chain_id(chain_id)
     return network.name if network else f"chain {chain_id}"

@@ -14,7 +14,7 @@ from django.db.models.functions import Substr
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html
 
-from chain.networks import Network, network_by_chain_id
+from chain.networks import network_by_chain_id
 from chain.units import coin
 from relayer_service.amounts import Currency
 from relayer_service.console.confirmation import PendingAction, Table
@@ -25,7 +25,7 @@ from relayer_service.console.references import link
 from spending.console.currencies import Currencies, find_currencies, shown_amount
 from spending.erc20 import decode
 from transactions.console import formatting, token_calls
-from transactions.console.exports import paid
+from transactions.console.exports import network_name, paid
 from transactions.console.panels import MAX_SUMMED, linked, transactions_url
 from transactions.console.permissions import TransactionsPanel
 from transactions.models import IN_FLIGHT, Status, Transaction
@@ -50,14 +50,6 @@ class Asset(NamedTuple):
     kind: int
     contract: str = ""
 
-    @property
-    def network(self) -> Network | None:
-        return network_by_chain_id(self.chain_id)
-
-    @property
-    def network_name(self) -> str:
-        return self.network.name if self.network else f"chain {self.chain_id}"
-
 
 @dataclass
 class Total:
@@ -81,7 +73,7 @@ class TokenTransactions(TransactionsPanel):
         chosen = [row for row in read if not token.since or row.created_at >= token.since]
         counts = Counter(row.status for row in chosen)
         found = totals(chosen)
-        symbols = find_currencies({(asset.network_name, asset.contract) for asset in found if asset.contract})
+        symbols = find_currencies({(network_name(each.chain_id), each.contract) for each in found if each.contract})
         parts = {
             "facts": {str(status.label): linked(counts[status], listed(token, status)) for status in Status},
             "totals": Table(TOTAL_HEADERS, [total_row(*item, symbols) for item in sorted(found.items())]),
@@ -160,11 +152,12 @@ def totals(rows: Iterable[Any]) -> dict[Asset, Total]:
 
 
 def total_row(asset: Asset, total: Total, symbols: Currencies) -> list[str]:
-    currency = symbols.get((asset.network_name, asset.contract), Currency()) if asset.contract else coin(asset.network)
+    network, name = network_by_chain_id(asset.chain_id), network_name(asset.chain_id)
+    currency = symbols.get((name, asset.contract), Currency()) if asset.contract else coin(network)
     symbol = currency.symbol or ("unverified token" if asset.contract else "wei")
-    name = format_html(NAMES[asset.kind], symbol, formatting.shortened(asset.contract))
+    shown = format_html(NAMES[asset.kind], symbol, formatting.shortened(asset.contract))
     amounts = [format_html(LONG, shown_amount(each, currency)) for each in (total.sent, total.unsent)]
-    return [name, asset.network_name, f"{total.transactions:,}", *amounts]
+    return [shown, name, f"{total.transactions:,}", *amounts]
 
 
 def sent_row(row: Transaction, symbols: Currencies) -> list[str]:
