@@ -96,14 +96,15 @@ def check(reading: AccountReading = READ) -> Relayer:
 
 
 def test_another_key_is_saved_only_after_a_question_that_names_relayers(admin_client: Client) -> None:
-    relayer = factories.relayer(balance_text="1500000000000000000")
+    relayer = factories.relayer(balance_text="1234567890123456789")
     factories.relayer(identifier="relayer-2", address="")
     before = rows()
     # What is confirmed is one address and no other.
     for confirmed in (None, ADDRESS):
         page = replace(admin_client, relayer.signer, confirmed)
         assert errors(page) == {"confirmed_address": [ASKED]}
-        assert moves(page) == [["Relayer", "Old address", "Balance there"], ["relayer-1", ADDRESS, "1.5 ETH"]]
+        assert moves(page) == [["Relayer", "Old address", "Balance there"], ["relayer-1", ADDRESS, "1.23456 ETH"]]
+        assert 'title="1.234567890123456789 ETH"' in page.content.decode()
         assert box(page) == {"value": OTHER_ADDRESS, "ticked": False}
         assert OTHER_KEY.removeprefix("0x") not in page.content.decode()
     page = replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS, key="")

@@ -148,17 +148,20 @@ def test_staff_who_can_only_view_see_the_rules(client: Client) -> None:
     assert "at most 5 units per transaction" in page
 
 
+@pytest.mark.one_engine
 def test_amounts_of_a_token_are_in_the_symbol_that_staff_configured_for_its_contract(admin_client: Client) -> None:
     FeeToken.objects.create(network="sepolia", symbol="1USDC", address=TOKEN, decimals=6)
     FeeToken.objects.create(network="sepolia", symbol="units", address=OTHER_TOKEN, decimals=6)
+    FeeToken.objects.create(network="sepolia", symbol="LONG", address=BOB, decimals=78)
     entry = {"contract": TOKEN, "max_amount": "5000000"}
     row = relayer({"tokens": [entry]})
-    name, unknown = "spending_tokens-0-max_amount", "must be a whole number of units"
+    name, expected = "spending_tokens-0-max_amount", "must be a whole number of units"
     assert open_form(admin_client, change(row))[name] == "5 1USDC"
     for typed, amount in (("7", "7"), ("0.5 1usdc", "500000"), ("1 unit", "1"), ("2.0 1USDC", "2000000")):
         edit(admin_client, row, **{name: typed, "spending_tokens-0-contract": TOKEN.lower()})
         assert rules() == {"tokens": [entry | {"max_amount": amount}]}
-    stored, example = rules(), f"{unknown}, or an amount with its unit, for example 0.5 1USDC"
+    stored, example = rules(), f"{expected}, or an amount with its unit, for example 0.5 1USDC"
+    unknown = f"{expected}: the symbol and decimals of this contract are unknown"
     for contract, network, typed, fault in (
         (TOKEN, "sepolia", "5 USDC", example),
         (TOKEN, "sepolia", "5 gwei", example),
@@ -166,8 +169,9 @@ def test_amounts_of_a_token_are_in_the_symbol_that_staff_configured_for_its_cont
         (TOKEN, "sepolia", "0.0000001 1USDC", "1USDC has at most 6 decimal places"),
         # Here, that is the smallest unit.
         (OTHER_TOKEN, "sepolia", "5.5 units", "units has at most 0 decimal places"),
-        (ALICE, "sepolia", "5 1USDC", f"{unknown}: the symbol and decimals of this contract are unknown"),
-        (TOKEN, "mainnet", "5 1USDC", f"{unknown}: the symbol and decimals of this contract are unknown"),
+        (BOB, "sepolia", "5 LONG", unknown),
+        (ALICE, "sepolia", "5 1USDC", unknown),
+        (TOKEN, "mainnet", "5 1USDC", unknown),
     ):
         typed_fields = {name: typed, "spending_tokens-0-contract": contract, "network": network}
         page = edit(admin_client, row, **typed_fields)
@@ -175,6 +179,7 @@ def test_amounts_of_a_token_are_in_the_symbol_that_staff_configured_for_its_cont
         assert (faulty.errors, rules()) == ({"max_amount": [fault]}, stored)
 
 
+@pytest.mark.one_engine
 def test_amounts_of_an_access_token_are_in_the_coins_of_all_networks(admin_client: Client, user: User) -> None:
     token, _ = issue(name="a", user=user, spending_rules={"max_value": str(ETHER), "max_gas_cost_per_day": "7"})
     opened = open_form(admin_client, _token_page(token))

@@ -371,7 +371,7 @@ def test_a_top_up_names_the_account_and_what_is_missing(client: Client) -> None:
     assert wait.missing
     details, amount = wait.missing
     waiting = {"waiting": "funds", "waiting_since": minutes_ago(2), "waiting_details": details}
-    relayer = relayer_factories.relayer(balance_text="1000", balance_at=timezone.now())
+    relayer = relayer_factories.relayer(balance_text=str(10**17 + 1), balance_at=timezone.now())
     lane, staff = create_lane(missing_text=str(amount), relayer=relayer, **waiting), freer(client)
     factories.transaction(lane, status_reason=wait.reason, reason_code="funds")
     page = staff.get(lane_page(lane))
@@ -380,9 +380,10 @@ def test_a_top_up_names_the_account_and_what_is_missing(client: Client) -> None:
     assert (top_up["address"], top_up["missing"]) == (lane.address, details.partition(" missing")[0])
     assert top_up["missing"].startswith("0.900")
     assert top_up["missing"].endswith(" ETH")
+    assert top_up["balance"].startswith('<span class="amount" title="0.100000000000000001 ETH">0.1 ETH</span>, read ')
     # What transactions in flight lack is computed from the balance.
     Lane.objects.update(waiting="", missing_text="")
-    in_flight(lane, 42, outcome="insufficient funds", max_cost_text=str(10**18 + 1000))
+    in_flight(lane, 42, outcome="insufficient funds", max_cost_text=str(11 * 10**17 + 1))
     page = staff.get(lane_page(lane))
     assert (cells(page)[2][2], page.context["stuck"]["top_up"]["missing"]) == ("Top up", "1 ETH")
 
