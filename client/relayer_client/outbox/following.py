@@ -49,7 +49,7 @@ def follow(client: Client, rows: OutboxQuerySet, restores: Restores) -> Claim:
             unread = {"status_reason": f"Its status cannot be read. {error}", "attempts": F("attempts") + 1}
             of_relayer.update(claim=None, next_attempt_at=later, **unread)
             continue
-        if None in found.values():
+        if any(found.get(row.transaction_id, row) is None and not restores.explain(row) for row in waiting):
             restores.report(relayer_id, f"an accepted transaction is missing, unless {DELETED}")
         for row in waiting:
             if row.transaction_id in found:

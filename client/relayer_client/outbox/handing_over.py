@@ -67,9 +67,9 @@ class HandOver:
         if any(row.unanswered_since != self.started for row in rows):
             # A restored service, which may have forgotten their keys, also lacks what it accepted since the backup. It
             # deletes nothing so soon.
-            recent = max(filter(None, (self.started - REPEAT_LIMIT, self.restores.acknowledged_at)))
             for row in self.rows.exclude(transaction_id="").order_by("-pk")[:PROBES]:
-                relayers.setdefault(row.relayer, set()).update({row.transaction_id} if row.created_at > recent else ())
+                is_recent = row.created_at > self.started - REPEAT_LIMIT and not self.restores.explain(row)
+                relayers.setdefault(row.relayer, set()).update({row.transaction_id} if is_recent else ())
         for relayer, accepted in relayers.items():
             if not self.claim.has_ended:
                 self._probe(relayer, accepted)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from relayer_client.generations import on_generation
-from relayer_client.outbox.models import RelayerGeneration
+from relayer_client.outbox.models import OutboxTransaction, RelayerGeneration
 
 logger = logging.getLogger("relayer_client.outbox")
 
@@ -34,6 +34,10 @@ class Restores:
         """Return why nothing may be handed over, or ""."""
         found = "; ".join(f"{relayer}: {evidence}" for relayer, evidence in self.evidence.items())
         return HELD.format(found) if found else ""
+
+    def explain(self, row: OutboxTransaction) -> bool:
+        """Return whether staff have acknowledged a restore since the row was stored: it may be missing."""
+        return self.acknowledged_at is not None and row.created_at <= self.acknowledged_at
 
     @contextmanager
     def watch(self) -> Iterator[None]:

@@ -89,6 +89,22 @@ def test_a_restore_is_noticed_though_others_have_raised_the_generation(
     assert len(fake.posts) == before
 
 
+def test_rows_that_an_acknowledged_restore_has_lost_are_no_evidence(
+    restored: None, fake: FakeService, client: Client, acknowledge: Any
+) -> None:
+    run_once(client)
+    acknowledge()
+    fake.accepted.clear()
+    make_due()
+    assert run_once(client).hold == ""
+    assert {*statuses().values()} == {"uncertain"}
+    add("new")
+    run_once(client)
+    fake.accepted.clear()
+    make_due()
+    assert "sender: an accepted transaction is missing" in run_once(client).hold
+
+
 def test_rows_in_doubt_are_uncertain_whatever_the_clock_of_their_sender(
     restored: None, client: Client, acknowledge: Any
 ) -> None:
