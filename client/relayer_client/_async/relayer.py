@@ -1,6 +1,7 @@
 """One relayer: its transactions, signatures and fees."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
@@ -113,10 +114,35 @@ class AsyncRelayer:
         *,
         status: TransactionStatus | None = None,
         hash: str | None = None,  # noqa: A002  # the name of the filter
+        idempotency_key: str | None = None,
+        external_id: str | None = None,
+        metadata: str | None = None,
+        to: str | None = None,
+        token: str | None = None,
+        created_from: datetime | str | None = None,
+        created_before: datetime | str | None = None,
+        finished_from: datetime | str | None = None,
+        finished_before: datetime | str | None = None,
         per_page: int = 100,
     ) -> AsyncPages[Transaction]:
-        """Return the transactions, newest first; `hash` is that of any attempt."""
-        query = {"status": status, "hash": hash, "per_page": per_page}
+        """Return the transactions, newest first, or those that finished last first with a range of `finished`.
+
+        `hash` is that of any attempt, `metadata` a pair such as `"customer:81"`, `token` the ID of a token.
+        """
+        query = {
+            "status": status,
+            "hash": hash,
+            "idempotency_key": idempotency_key,
+            "external_id": external_id,
+            "metadata": metadata,
+            "to": to,
+            "token": token,
+            "created_from": created_from,
+            "created_before": created_before,
+            "finished_from": finished_from,
+            "finished_before": finished_before,
+            "per_page": per_page,
+        }
         return self.client.pages(Transaction, f"{self._path}/transactions", query)
 
     async def wait(
