@@ -210,6 +210,8 @@ def test_the_price_of_a_speed_up_is_chosen_within_the_cap_and_confirmed_as_it_wa
     sent |= {"max_fee_per_gas": "30 gwei", "max_priority_fee_per_gas": "2 gwei"}
     # Its costs are shown first.
     asks = staff.post(path, sent)
+    not_sent = ["Not sent yet: check what your price costs, and confirm."]
+    assert (told(asks), asks.context["button"]) == (not_sent, "Confirm")
     assert prices(asks)[1:] == [["New, as entered", "at most 30 gwei, priority 2 gwei", "unknown", "0.00063 ETH"]]
     Transaction.objects.filter(pk=row.pk).update(version=9)
     asks = staff.post(path, sent | asks.context["hidden"])
@@ -235,6 +237,7 @@ def test_the_price_of_a_no_op_is_chosen_within_the_cap(client: Client) -> None:
     with pytest.raises(ValidationError, match="to 50 gwei, to replace the transaction in flight within the cap"):
         actions.cancel(row.pk, by="vera", noop_price=51 * GWEI)
     asks = staff.post(path, sent | {"noop_price": "40 gwei"})
+    assert asks.context["button"] == "Confirm"
     assert asks.context["hidden"] == sent | {"shown": str(40 * GWEI)}
     done = staff.post(path, asks.context["hidden"] | {"noop_price": "40 gwei"}, follow=True)
     assert told(done) == ["The cancellation is requested."]

@@ -64,6 +64,8 @@ RESEND = PageAction(
     lambda row, price, version, **who: actions.resend(row.pk, **who),
 )
 PAGE_ACTIONS = {each.button: each for each in (CANCEL, SPEED_UP, RESEND)}
+# If the page is shown again with what an entered price costs.
+CONFIRM, NOT_SENT = "Confirm", "Not sent yet: check what your price costs, and confirm."
 UNKNOWN_COST = "What it can cost is unknown until it is priced."
 
 
@@ -122,12 +124,16 @@ class RequestedActionAdmin(ClaimAdmin):
             else:
                 self.message_user(request, chosen.done, messages.SUCCESS)
                 return pending.leave()
+        button = ""
+        if form.is_valid() and not form.is_shown():
+            button = CONFIRM
+            self.message_user(request, NOT_SENT, messages.WARNING)
         columns = {"Nonce": shown_nonce, "Value": formatting.value}
         table = pending.first(self.get_queryset(request), columns)
         texts = [chosen.effect, cost_text(row, chosen)]
         pending = replace(pending, hidden=form.hidden())
         details: dict[str, Any] = {"prices": form.table(), "prices_url": form.url(request.path)}
-        return confirmation.ask(request, self, pending, chosen.title, texts, table, form, **details)
+        return confirmation.ask(request, self, pending, chosen.title, texts, table, form, button, **details)
 
     def _refuse(self, request: HttpRequest, chosen: PageAction, text: str) -> None:
         self.message_user(request, f"{chosen.button} is not possible. {text}", messages.WARNING)
