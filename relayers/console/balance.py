@@ -12,6 +12,7 @@ from chain.networks import networks
 from relayer_service.amounts import decimal_text
 from relayer_service.console.overview.charts import GREY, RANGES, ChartRange, Period, bars, line, range_links
 from relayer_service.console.panels import Panel
+from relayers import guards
 from relayers.console import formatting
 from relayers.health.balance_hours import by_step
 from relayers.health.runway import by_day, current_runway
@@ -90,13 +91,16 @@ def stepped(label: str, points: list[str | None], colour: str) -> dict[str, Any]
 
 
 def deposit_details(relayer: Relayer) -> dict[str, Any]:
-    """Return the address to send coins to, its QR code (EIP-681) and its page in the explorer; {} if unknown."""
+    """Return the address to send coins to, as a QR code (EIP-681) too, and what is missing; {} if it is unknown."""
     if not relayer.address:
         return {}
     network, chain_id = networks().get(relayer.network), relayer.expected_chain_id
+    missing = guards.missing_funds([relayer.pk]).get(relayer.pk)
     explorer = network.explorer.rstrip("/") if network else ""
     return {
         "address": relayer.address,
+        # Whoever sends that must send enough.
+        "missing": "" if missing is None else formatting.amount(missing, network, up=True),
         "qr_code": qr_code(f"ethereum:{relayer.address}@{chain_id}" if chain_id else f"ethereum:{relayer.address}"),
         "explorer_url": f"{explorer}/address/{relayer.address}" if explorer else "",
     }

@@ -108,9 +108,9 @@ def balance_age(relayer: Relayer) -> str:
     return f"read {ago(health.balance_at)}" if is_old else ""
 
 
-def amount(value: int, network: Network | None) -> str:
+def amount(value: int, network: Network | None, *, up: bool = False) -> str:
     """Return an amount rounded, with the exact one as the tooltip."""
-    shown = rounded_coins(value, network)
+    shown = rounded_coins(value, network, up=up)
     return format_html('<span class="amount" title="{}">{}</span>', coins(value, network), shown)
 
 

@@ -76,6 +76,8 @@ def test_it_is_shown_on_every_page_within_a_minute(admin_client: Client, setting
         admin_client.get(pages[-1]).context["stuck"]["headline"].startswith("Waiting for funds: 0.300001 ETH missing.")
     )
     assert 'title="0.300000000000000001 ETH"' in admin_client.get(pages[0]).content.decode()
+    top_up = "0.300001 ETH missing for the next transaction."
+    assert top_up in text(pages[1])
     (line,) = (each for each in attention(admin_client) if "lanes that wait for funds" in each)
     assert "Waiting for funds: 0.300001 ETH missing." in line
     # A relayer that waits for nothing is shown as before.
