@@ -23,7 +23,7 @@ from transactions.console.export_actions import ExportAdmin
 from transactions.console.exports import paid
 from transactions.console.lanes import LaneAdmin
 from transactions.console.token_calls import find_symbols
-from transactions.models import Attempt, Lane, Transaction
+from transactions.models import NOOPS, Attempt, Lane, Transaction
 from transactions.records import finding
 from transactions.records.list_payloads import LARGE_COLUMNS
 from transactions.records.networks import known_network
@@ -114,7 +114,9 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         return queryset.filter(Q(pk__in=[*keys, *others]) | labelled), False
 
     def get_fieldsets(self, request: HttpRequest, obj: Transaction | None = None) -> Any:
-        receipt = [("Receipt", {"fields": RECEIPT})] if obj and obj.block_number is not None else []
+        is_noop = obj and obj.mined_attempt and obj.mined_attempt.purpose in NOOPS
+        title = "Receipt of the no-op" if is_noop else "Receipt"
+        receipt = [(title, {"fields": RECEIPT})] if obj and obj.block_number is not None else []
         call = ["token_call"] if obj and erc20.decode(bytes(obj.data)) else []
         return [("Payload", {"fields": [*call, *PAYLOAD]}), *receipt, ("Request", {"fields": REQUEST})]
 

@@ -26,7 +26,7 @@ from tests.transactions import factories
 from tests.transactions.plans import walks_the_primary_key
 from tokens.writes import issue
 from transactions.events import TRANSACTION_SUBMITTED
-from transactions.models import Lane, Status, StatusChange, Transaction
+from transactions.models import Attempt, Lane, Status, StatusChange, Transaction
 from transactions.requests import actions
 
 pytestmark = pytest.mark.django_db
@@ -235,6 +235,14 @@ def test_a_pending_transaction_has_no_receipt_and_its_timeline_starts_once(admin
     assert "12:00:00 UTC Accepted from Shop" in text(page, "Progress")
     # Less than a gwei is shown in wei.
     assert shown(page, "shown_value") == "999999999 wei"
+
+
+def test_the_receipt_of_a_no_op_is_named_as_such(admin_client: Client, lane: Lane) -> None:
+    row = confirmed(lane)
+    for purpose, title in (("bump", "Receipt"), ("expire", "Receipt of the no-op")):
+        Attempt.objects.filter(pk=row.mined_attempt_id).update(purpose=purpose)
+        fieldsets = admin_client.get(change(row)).context["adminform"].fieldsets
+        assert [name for name, _ in fieldsets] == ["Payload", title, "Request"]
 
 
 def test_a_transaction_outlives_its_relayer(admin_client: Client, lane: Lane) -> None:
