@@ -16,7 +16,7 @@ from signers.models import Signer
 from tests.browser.test_accessibility import JOB, LISTS
 from tests.notifications.factories import emit_test
 from tests.relayers import factories
-from tests.spending.payloads import ALICE, APPROVE, TOKEN, call
+from tests.spending.payloads import ALICE, APPROVE, TOKEN, TRANSFER, call
 from tests.transactions import factories as sending
 from tokens import uses
 from tokens.writes import issue
@@ -120,6 +120,7 @@ def paths(staff: User) -> list[str]:
     sending.transaction(
         lane, requester=token.key, requested_by=str(token), to=TOKEN, data=unlimited, value_text=str(10**24 + 1)
     )
+    sending.transaction(lane, to=TOKEN, data=call(TRANSFER, ALICE, 10**15 - 1))
     uses.count(token.pk, "2001:0db8:85a3:0000:0000:8a2e:0370:7334", 403, "")
     uses.flush()
     User.objects.filter(pk=staff.pk).update(email="olga.of.the.operations.team@relayers.example.com")

@@ -364,6 +364,7 @@ def test_calls_of_tokens_are_shown_in_words_with_symbols_of_configured_tokens_al
         (TOKEN, TRANSFER_FROM, (BOB, ALICE, 1), "Transfer 0.000001 USDC"),
         (OTHER, TRANSFER, (ALICE, 7), "Transfer 7 &lt;b&gt;UUUUUUUUUUUUU…"),
         (MALLORY, TRANSFER, (ALICE, 1_000), UNVERIFIED),
+        (TOKEN, TRANSFER, (ALICE, 10**15 + 4), "Transfer 1,000,000,000 USDC"),
     ]
     made = [factories.transaction(lane, to=to, data=call(name, *values)) for to, name, values, _ in calls]
     # Not what contracts may read as one.
@@ -375,6 +376,7 @@ def test_calls_of_tokens_are_shown_in_words_with_symbols_of_configured_tokens_al
     assert [words for words in re.sub("<[^>]*>", " ", whole).split() if words != "Copy"] == [
         *("Transfer", "0.000001", "USDC", "from", BOB, "to", ALICE)
     ]
+    assert 'title="1000000000.000004 USDC"' in admin_client.get(LIST).content.decode()
     assert "by" in shown(admin_client.get(change(made[1])), "token_call")
     assert shown(admin_client.get(change(made[4])), "token_call").startswith(
         "Transfer 1,000 units of an unverified token"

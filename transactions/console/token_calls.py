@@ -4,7 +4,9 @@ from collections.abc import Iterable
 
 from django.db.models import BinaryField
 from django.db.models.functions import Substr
+from django.utils.html import format_html
 
+from chain.units import SIGNIFICANT_DIGITS
 from relayer_service.amounts import Currency
 from spending.console.currencies import UNLIMITED, Currencies, find_currencies
 from spending.erc20 import TokenCall, decode
@@ -15,14 +17,20 @@ from transactions.records.networks import known_network
 CALL_LENGTH = 101
 
 
-def words(row: Transaction, call: TokenCall, currencies: Currencies) -> str:
-    """Return what a call does with how much of a token, without the accounts that it concerns."""
+def words(row: Transaction, call: TokenCall, currencies: Currencies, *, is_rounded: bool = False) -> str:
+    """Return what a call does with how much of a token, without the accounts that it concerns.
+
+    A rounded amount has the exact one as its tooltip.
+    """
     currency = currencies.get(token_key(row), Currency())
     verb = "Approve spending of" if call.function == "approve" else "Transfer"
     amount = currency.show(call.amount) if currency.symbol else f"{call.amount:,} units"
     if call.amount == UNLIMITED:
         amount = f"an unlimited amount{f' of {currency.symbol}' if currency.symbol else ''}"
-    return f"{verb} {amount}{'' if currency.symbol else ' of an unverified token'}"
+    elif is_rounded:
+        shown = currency.show(call.amount, SIGNIFICANT_DIGITS)
+        amount = format_html('<span class="amount" title="{}">{}</span>', amount, shown)
+    return format_html("{} {}{}", verb, amount, "" if currency.symbol else " of an unverified token")
 
 
 def token_key(row: Transaction) -> tuple[str, str]:
@@ -46,4 +54,4 @@ def read_words(rows: Iterable[Transaction]) -> tuple[dict[int, str], Currencies]
     # SQLite has no part of empty data.
     calls = {pk: call for pk, data in found if data and (call := decode(bytes(data)))}
     currencies = find_symbols(receivers[pk] for pk in calls)
-    return {pk: words(receivers[pk], call, currencies) for pk, call in calls.items()}, currencies
+    return {pk: words(receivers[pk], call, currencies, is_rounded=True) for pk, call in calls.items()}, currencies
