@@ -82,6 +82,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     search_help_text = (
         "The start of an ID, external ID, idempotency key or receiver, a hash, a nonce, or metadata as key:value"
     )
+    palette_columns = ["status", "relayer", "external_id"]
     sort_orders = {"created": "sequence"}
     allowed_lookups = {
         *("status", "network", "kind", "created", "finished", "token"),

@@ -1,5 +1,6 @@
 """Base classes of the admin's pages: resources, which staff change, and logs, which are read-only."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -61,6 +62,7 @@ class ResourceAdmin(AuditedAdmin, PreferencesAdmin, ModelAdmin):
     page_tabs: dict[str, str] = {}
     # Whether the command palette searches this list.
     in_palette = True
+    palette_columns: Sequence[str] = search.DESCRIBED_BY
 
     @cached_property
     def panels(self) -> list[Panel]:

@@ -96,6 +96,18 @@ def test_the_list_shows_where_each_request_is_and_why(admin_client: Client, lane
     assert {row[8] for row in rows(admin_client.get(LIST))} == {created}
 
 
+def test_the_palette_describes_a_transaction_without_more_queries(admin_client: Client, lane: Lane) -> None:
+    counted = []
+    for number, columns in ((1, {"external_id": "order-5"}), (2, {"status": "failed"})):
+        factories.transaction(lane, identifier=f"tx-{number}", **columns)
+        with CaptureQueriesContext(connection) as queries:
+            page = admin_client.get("/admin/search/", {"s": "tx-"}).content.decode()
+        counted.append(len(queries))
+    assert 'data-description="Transaction, pending, relayer-1, order-5"' in page
+    assert 'data-description="Transaction, failed, relayer-1"' in page
+    assert counted[0] == counted[1]
+
+
 def test_rows_are_filtered_by_status_kind_relayer_and_network(admin_client: Client, lane: Lane) -> None:
     other = factories.lane(relayer_factories.relayer(identifier="relayer-2", network="mainnet", address=OTHER))
     confirmed(lane)

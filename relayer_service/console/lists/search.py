@@ -26,6 +26,8 @@ EXACT = "__exact"
 MANY = 1_000
 # Number of results per model in the palette.
 MAX_FOUND = 5
+# What describes a result in the palette, if it has that. The admin of a model can declare others.
+DESCRIBED_BY = ("name", "address", "verified_identity", "subject")
 
 
 def find(rows: QuerySet[Any], texts: Iterable[tuple[str, str]], *, sort: bool = True) -> QuerySet[Any]:
@@ -96,10 +98,11 @@ def _objects(request: HttpRequest, text: str) -> Iterator[SearchResult]:
         rows, _ = model_admin.get_search_results(request, model_admin.get_queryset(request), text)
         page = f"admin:{model_admin.opts.app_label}_{model_admin.opts.model_name}"
         objects = list(rows[: MAX_FOUND + 1])
+        columns = getattr(model_admin, "palette_columns", DESCRIBED_BY)
         for row in objects[:MAX_FOUND]:
             link = reverse(f"{page}_change", args=[row.pk])
-            names = [getattr(row, name, "") for name in ("name", "address", "verified_identity", "subject")]
-            description = ", ".join(filter(None, [str(row._meta.verbose_name).capitalize(), *names]))
+            values = filter(None, (getattr(row, name, "") for name in columns))
+            description = ", ".join([str(row._meta.verbose_name).capitalize(), *map(str, values)])
             yield SearchResult(title=str(row), description=description, link=link, icon="data_object")
         if len(objects) > MAX_FOUND:
             title = f"All {model_admin.opts.verbose_name_plural} that match {text}"
