@@ -70,10 +70,10 @@ def badges(relayer: Any) -> str:
 
 def waiting_for_funds(missing: int | None, network: Network | None) -> str:
     """Return a badge, and how much is missing below it, rounded up: a top-up of that must be enough."""
+    badge = label("waiting for funds", "warning")
     if missing is None:
-        return label("waiting for funds", "warning")
+        return badge
     text = '{} <span class="block text-xs" title="{}">{} missing</span>'
-    badge = label("waiting for funds:", "warning")
     return format_html(text, badge, coins(missing, network), rounded_coins(missing, network, up=True))
 
 

@@ -23,7 +23,7 @@ from transactions.requests import actions
 pytestmark = pytest.mark.django_db
 
 # Rounded up: whoever sends that sends enough.
-BADGE = "waiting for funds: 0.300001 ETH missing"
+BADGE = "waiting for funds 0.300001 ETH missing"
 
 
 def test_a_lane_waits_for_funds_as_long_as_its_rows_do(local_chain: LocalChain) -> None:
