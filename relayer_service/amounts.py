@@ -25,6 +25,7 @@ MAX_DECIMAL_PLACES = 9
 AMOUNT = re.compile(
     r"(?P<whole>[0-9]{1,78})(?:\.(?P<part>[0-9]{1,78}))?\s*(?P<unit>(?:(?<=\s)|(?![0-9.]))\S*)", re.ASCII
 )
+WITH_COMMA = re.compile(r"[0-9]+,[0-9]", re.ASCII)
 # Decimals by unit, the smallest first.
 GWEI = "gwei"
 WEI_UNITS = {"wei": 0, GWEI: 9}
@@ -117,6 +118,8 @@ class Currency(NamedTuple):
 
     def parse(self, text: str) -> int | str:
         """Return an amount in the smallest unit, and what is no amount as it is, for the validators to refuse."""
+        if WITH_COMMA.match(text):
+            raise ValidationError("must have no thousands separator, and a point before decimals: 1000 or 1.5")
         match = AMOUNT.fullmatch(text)
         if match is None:
             return whole_number(text)

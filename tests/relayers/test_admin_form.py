@@ -32,6 +32,7 @@ pytestmark = pytest.mark.django_db
 
 OTHER_ADDRESS = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 LARGEST = 2**128 - 1
+NO_COMMA = "must have no thousands separator, and a point before decimals: 1000 or 1.5"
 AMOUNT = f"a whole number from 0 to {LARGEST} is required"
 IN_COINS = "must be a whole number of wei, or an amount with its unit, for example 0.5 ETH or 30 gwei"
 
@@ -213,6 +214,8 @@ def test_policies_are_set_changed_and_unset_each_in_its_field(admin_client: Clie
         ("sepolia", "1e18", IN_COINS),
         ("sepolia", "1 POL", IN_COINS),
         ("sepolia", "0.1234567890123456789 ETH", "ETH has at most 18 decimal places"),
+        ("sepolia", "1,000 ETH", NO_COMMA),
+        ("sepolia", "1,5", NO_COMMA),
         ("sepolia", "0.5 wei", "wei has at most 0 decimal places"),
         ("sepolia", f"{10**21} ETH", AMOUNT),
         ("sepolia", "9" * 5000, AMOUNT),
