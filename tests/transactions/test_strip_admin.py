@@ -196,6 +196,7 @@ def test_the_price_of_a_speed_up_is_chosen_within_the_cap_and_confirmed_as_it_wa
     for price, errors in (
         ({}, {"speed": ["Choose a speed, or enter a price."]}),
         ({"max_fee_per_gas": "30.5"}, {"max_fee_per_gas": [unit]}),
+        ({"max_fee_per_gas": "30.5", "max_priority_fee_per_gas": "2 gwei"}, {"max_fee_per_gas": [unit]}),
         ({"max_fee_per_gas": "30 gwei"}, {"max_priority_fee_per_gas": ["required with max_fee_per_gas"]}),
         (
             {"max_fee_per_gas": "0.0000000224 eth", "max_priority_fee_per_gas": "2000000000"},
@@ -230,7 +231,9 @@ def test_the_price_of_a_speed_up_is_chosen_within_the_cap_and_confirmed_as_it_wa
 def test_the_price_of_a_no_op_is_chosen_within_the_cap(client: Client) -> None:
     _, row = stuck_lane()
     staff, path = freer(client), f"{TRANSACTIONS}{row.pk}/cancel/"
-    sent = staff.get(path).context["hidden"]
+    asks = staff.get(path)
+    assert asks.context["form"].fields["noop_price"].label == "Price of the no-op"
+    sent = asks.context["hidden"]
     for price in ("51 gwei", "22 gwei"):
         errors = staff.post(path, sent | {"noop_price": price}).context["form"].errors
         assert errors == {"noop_price": ["must be from 22.5 gwei to 50 gwei"]}

@@ -44,6 +44,7 @@ HELP = {
     Action.SPEED_UP: "At least {}, at most {}. Used exactly, in place of a speed: it is not raised.",
     Action.CANCEL: "At least {}, at most {}. It rises with the market. If empty, the market price.",
 }
+LABELS = {"noop_price": "Price of the no-op"}
 TIP_HELP = "The part for the block's producer."
 
 
@@ -69,7 +70,8 @@ class PriceForm(ReasonForm):
             self.names = PRICE_FIELDS[Pricing.LEGACY if is_legacy else Pricing.EIP1559]
         for name in self.names if self.attempts and action in HELP else ():
             text = HELP[Action(action)].format(*map(gwei, self.range)) if name == self.names[0] else TIP_HELP
-            field = AmountField(IntegerField(max_value=MAX_AMOUNT, help_text=text), is_price=True)
+            policy = IntegerField(max_value=MAX_AMOUNT, help_text=text)
+            field = AmountField(policy, is_price=True, label=LABELS.get(name))
             field.show_in(known_network(row), None)
             self.fields[name] = field
         self.order_fields(["speed", *self.names, "reason"])
@@ -97,7 +99,9 @@ class PriceForm(ReasonForm):
             if price > highest or (name == "noop_price" and price < lowest):
                 faults[name] = [f"must be from {gwei(lowest)} to {gwei(highest)}"]
         for name, texts in faults.items():
-            self.add_error(name if name in self.fields else None, texts)
+            # An invalid price counts as none here.
+            if name not in self.errors:
+                self.add_error(name if name in self.fields else None, texts)
         if "speed" in self.fields and self.exact:
             # What is chosen with it is its default.
             self.data = {name: self.data[name] for name in self.data} | {"speed": ""}
