@@ -18,6 +18,7 @@ class RelayersConfig(AppConfig):
             "relayers.console.panels.TimeLine",
         ]
     }
+    audit_units = "relayers.console.audit.show_units"
     attention_subjects = {20: "relayers.console.overview.attention"}
     dashboard_cards = {10: "relayers.console.overview.card"}
     getting_started_steps = {20: "relayers.console.overview.step"}

@@ -157,7 +157,9 @@ class AccessTokenAdmin(ResourceAdmin):
     def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> HttpResponse:
         return self.ask_or_disable(request, PendingAction.in_list(request, "disable", queryset, limit=MAX_LISTED))
 
-    def ask_or_disable(self, request: HttpRequest, pending: PendingAction) -> HttpResponse:
+    def ask_or_disable(
+        self, request: HttpRequest, pending: PendingAction, title: str = "Disable tokens"
+    ) -> HttpResponse:
         keys = [*pending.selection]
         form = DisableForm(request.POST if pending.is_confirmed else None, required=False)
         if not (pending.is_confirmed and form.is_valid()):
@@ -167,7 +169,7 @@ class AccessTokenAdmin(ResourceAdmin):
             if (reissued := active_reissued(*keys).exclude(pk__in=keys)).exists():
                 texts.append(format_html(REISSUED, listed(reissued)))
             table = pending.first(self.get_queryset(request), columns)
-            return confirmation.ask(request, self, pending, "Disable tokens", texts, table, form)
+            return confirmation.ask(request, self, pending, title, texts, table, form)
         chosen, with_successors = AccessToken.objects.filter(pk__in=keys), form.cleaned_data["with_successors"]
         count = chosen.disable(form.cleaned_data["reason"], with_successors=with_successors)
         self.message_user(request, f"Disabled: {count}. Other processes reject them within seconds.")

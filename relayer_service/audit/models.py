@@ -134,12 +134,17 @@ class AuditEntry(models.Model):
     def lines(self) -> list[str]:
         """The changes in text, one line per field."""
         # Sorted, as PostgreSQL does not keep the order of JSON keys.
-        return [f"{name}: {self._described(change)}" for name, change in sorted(self.changes.items())]
+        return [f"{name}: {self._described(name, change)}" for name, change in sorted(self.changes.items())]
 
-    def _described(self, change: Any) -> str:
+    @staticmethod
+    def show(name: str, value: Any) -> str:
+        """Return the text of a field's value. Pages set a function that knows the units of amounts."""
+        return readable(value)
+
+    def _described(self, name: str, change: Any) -> str:
         if isinstance(change, str):
             return change
-        old, new = map(readable, change)
+        old, new = (self.show(name, value) for value in change)
         texts: dict[str, str] = {self.Action.CREATED: new, self.Action.DELETED: old}
         return texts.get(self.action, f"{old} → {new}")
 

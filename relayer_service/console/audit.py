@@ -1,6 +1,6 @@
 """The base class of audited admin pages: it records deletions, and shows the audit log as the history of an object."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -16,6 +16,7 @@ from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import BATCH_SIZE, deleted, record
 from relayer_service.console.errors import ObjectNotFound
 from relayer_service.console.lists.changelists import NewestPaginator
+from relayer_service.console.panels import declared
 
 # Untyped, like the theme's classes that it is mixed with.
 DjangoModelAdmin: Any = admin.ModelAdmin
@@ -76,6 +77,7 @@ class AuditedAdmin(DjangoModelAdmin):
             raise PermissionDenied
         paginator = NewestPaginator(AuditEntry.objects.for_row(obj), ENTRIES_PER_PAGE)
         page = paginator.get_page(request.GET.get(PAGE_VAR, 1))
+        show_units(page)
         context = {
             **self.admin_site.each_context(request),
             "title": f"History of {obj}",
@@ -91,6 +93,12 @@ class AuditedAdmin(DjangoModelAdmin):
         }
         request.current_app = self.admin_site.name
         return TemplateResponse(request, "admin/audit/history.html", context)
+
+
+def show_units(entries: Collection[AuditEntry]) -> None:
+    """Let entries show amounts with units, as apps declare: `audit_units = "relayers.console.audit.show_units"`."""
+    for function in declared("audit_units"):
+        function(entries)
 
 
 def cascaded(rows: Sequence[Model]) -> Iterator[Model]:

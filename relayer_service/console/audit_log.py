@@ -1,7 +1,7 @@
 """The audit log in the admin: read-only, also for superusers."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -18,7 +18,7 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
 from unfold.decorators import display
 
 from relayer_service.audit.models import AuditEntry, type_of
-from relayer_service.console.audit import AuditedAdmin
+from relayer_service.console.audit import AuditedAdmin, show_units
 from relayer_service.console.base import ReadOnlyAdmin
 from relayer_service.console.dates import exact
 from relayer_service.console.lists.filters import DayRangeFilter
@@ -91,8 +91,9 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         self._link(request, [entry] if entry else [])
         return entry
 
-    def _link(self, request: HttpRequest, entries: Iterable[Any]) -> None:
+    def _link(self, request: HttpRequest, entries: Collection[Any]) -> None:
         """Set the `url` of each entry to the page of its object, if that exists and the user may view it."""
+        show_units(entries)
         by_type: dict[str, list[Any]] = defaultdict(list)
         admins = audited_admins(self.admin_site)
         for entry in entries:

@@ -31,7 +31,7 @@ from relayer_service.background.tasks import HEARTBEAT, HEARTBEAT_SECONDS, perio
 from relayer_service.models import EncryptionKey, PeriodicRun
 from relayer_service.net.incoming import InsufficientScope, is_within
 from relayer_service.observability import metrics
-from relayer_service.observability.probes import ProbeFailed, Probes
+from relayer_service.observability.probes import ProbeFailed, Probes, ProbeTimedOut
 
 # Deadline of all probes of /ready. They are also a part of /metrics, which has a longer deadline.
 PROBE_SECONDS = 1.0
@@ -76,6 +76,11 @@ def parts_that_work() -> dict[str, bool]:
     """Return by name whether each part works, which includes a response before the deadline."""
     worked = readiness.run(PROBES, PROBE_SECONDS)
     return {name: name in worked for name in PROBES}
+
+
+def has_timed_out(name: str) -> bool:
+    """Return whether the last check of a part did not respond in time, which says nothing about the cause."""
+    return isinstance(readiness.failures.get(name), ProbeTimedOut)
 
 
 # Each probe raises an exception if its part fails.

@@ -18,6 +18,9 @@ Result = TypeVar("Result")
 class ProbeFailed(Exception): ...
 
 
+class ProbeTimedOut(ProbeFailed): ...
+
+
 class Probes(Generic[Result]):
     """Runs probes, and logs when one starts to fail or recovers. A hanging probe has failed, and is not run again."""
 
@@ -38,7 +41,7 @@ class Probes(Generic[Result]):
         return {name: future.result() for name, future in futures.items() if self._has_worked(name, future)}
 
     def _has_worked(self, name: str, future: Future[Result]) -> bool:
-        error = future.exception() if future.done() else ProbeFailed("timed out")
+        error = future.exception() if future.done() else ProbeTimedOut("timed out")
         with self._lock:
             changed = (error is not None) != (name in self.failures)
             if error is None:

@@ -109,6 +109,12 @@ def test_the_page_shows_addresses_and_changes_to_whoever_may_see_the_audit_log(
     assert client.get(pages[1], {"since": later}).context["activity"]["sections"]["Changes"].rows == []
 
 
+def revoke_button_is_primary(client: Client, page: str) -> bool:
+    found = re.search(f'<a href="{page}revoke/"[^>]*>', client.get(f"{page}leaked/").content.decode())
+    assert found
+    return "bg-primary-600" in found[0]
+
+
 @pytest.mark.both_engines
 def test_a_revoked_token_is_replaced_once_with_its_rights(admin_client: Client, admin_user: User) -> None:
     expires_at = timezone.now() + timedelta(days=9)
@@ -119,8 +125,11 @@ def test_a_revoked_token_is_replaced_once_with_its_rights(admin_client: Client, 
     stolen = rotate(leaked.pk).new
     refused = admin_client.post(f"{page}reissue/", follow=True).content.decode()
     assert f"Not issued: {leaked} is active: revoke it, or rotate it." in refused
+    assert admin_client.get(f"{page}revoke/").context["title"] == "Revoke token"
+    assert revoke_button_is_primary(admin_client, page)
     assert admin_client.post(f"{page}revoke/", {"reason": "Leaked."})["Location"] == f"{page}leaked/"
     assert not AccessToken.objects.filter(enabled=True).exists()
+    assert not revoke_button_is_primary(admin_client, page)
     assert "is issued and shown once" in admin_client.get(f"{page}reissue/").content.decode()
     issued = admin_client.post(f"{page}reissue/")
     new = AccessToken.objects.latest("pk")

@@ -11,6 +11,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from chain.errors import NodesUnreachable
+from chain.nodes.plausibility import BEHIND
 from relayers import guards
 from tests.chain.answering_node import ChangeNetwork
 from tests.relayer_service.admin.overview_pages import attention
@@ -119,6 +120,25 @@ def test_pages_say_how_long_there_was_no_new_block(admin_client: Client, setting
     found = headline(lane, [], {"submitted": 1}, AGE, now, "")
     assert found.text == "No worker takes the turns of this lane. Check that workers run."
     assert not any("no new block" in each for each in attention(admin_client))
+
+
+def test_nodes_with_the_last_block_of_a_halted_chain_have_answered(admin_client: Client, settings: Settings) -> None:
+    settings.EXTENSIONS = ["transactions"]
+    now = datetime.now(UTC)
+    watch = ChainWatch.objects.create(chain_id=11155111, nodes_digest="x", halted_since=now - AGE)
+    lane = factories.lane(relayers.relayer(), watch=watch, waiting="nodes", waiting_since=now - AGE)
+    assert leasing.claim(lane.pk) is not None
+    titles = []
+    for reasons in (
+        BEHIND.format(60),
+        f"{BEHIND.format(60)}; the node timed out",
+        f"connection failed; {BEHIND.format(60)}",
+    ):
+        Lane.objects.update(waiting_details=str(NodesUnreachable(reasons)), due_at=now + AGE)
+        found = attention(admin_client)
+        titles.append([line.partition(" 1 lane")[0] for line in found if line.startswith("sepolia")])
+    halted, unreachable = "sepolia: no new block for 10 min", "sepolia: lanes whose nodes do not answer"
+    assert titles == [[halted], [halted, unreachable], [halted, unreachable]]
 
 
 def test_no_price_is_raised_on_advice_while_the_chain_is_halted() -> None:

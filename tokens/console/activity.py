@@ -104,6 +104,7 @@ class Activity(Panel):
             "reissued": listed(active_reissued(token.pk)),
             "token_url": self.url("change", token),
             "revoke_url": self.url("revoke", token) if self.admin.has_change_permission(request, token) else "",
+            "revoke_variant": "primary" if token.enabled else "default",
             "reissue_url": self.url("reissue", token) if self.admin.has_rotate_permission(request) else "",
             **self.admin.panel_context(request, token),
         }
@@ -112,7 +113,7 @@ class Activity(Panel):
     @object_view("change", asks_first=True)
     def revoke(self, request: HttpRequest, token: AccessToken) -> HttpResponse:
         pending = PendingAction.on_page(request, token.pk, self.url("leaked", token))
-        response: HttpResponse = self.admin.ask_or_disable(request, pending)
+        response: HttpResponse = self.admin.ask_or_disable(request, pending, "Revoke token")
         return response
 
     @object_view("rotate", asks_first=True)

@@ -13,7 +13,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from chain.errors import NodesUnreachable
 from chain.networks import networks
+from chain.nodes.plausibility import BEHIND
 from relayer_service.api.idempotency import body_digest
 from relayer_service.audit.recording import acted, record
 from relayer_service.console.dates import ago
@@ -73,6 +75,9 @@ CONDITIONS: dict[str, Q] = {
     },
 }
 SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
+# All nodes have answered, with the last block of a chain that is known as halted.
+BEHIND_START, BEHIND_END = str(NodesUnreachable(BEHIND)).split("{}")
+IS_BEHIND_HALTED = IS_HALTED & Q(waiting_details__startswith=BEHIND_START, waiting_details__endswith=BEHIND_END)
 LANES = "lanes."
 LATE, UNSENT, TOP_UPS, HALTED = "transactions.late", "unsent", "topups", "lanes.halted"
 # What follows the network.
@@ -111,10 +116,12 @@ def queries() -> list[Any]:
     late = late_rows().filter(lane__held_since=None, lane__waiting="", lane__watch__halted_since=None)
     late = late.exclude(status=Status.PENDING, due_at__lt=overdue, **enabled)
     top_ups = TopUp.objects.filter(due_at__isnull=False)
+    lanes = {name: Lane.objects.filter(condition) for name, condition in CONDITIONS.items()}
+    lanes[Waiting.NODES] = lanes[Waiting.NODES].exclude(IS_BEHIND_HALTED)
     return [
         *(
-            grouped(f"{LANES}{name}", Lane.objects.filter(condition), network, SINCE[name], Value(int(name == HELD)))
-            for name, condition in CONDITIONS.items()
+            grouped(f"{LANES}{name}", rows, network, SINCE[name], Value(int(name == HELD)))
+            for name, rows in lanes.items()
         ),
         grouped(HALTED, Lane.objects.filter(IS_HALTED), network, "watch__halted_since", Value(1)),
         grouped(LATE, late, network, "created_at", newest=UNKNOWN),

@@ -10,6 +10,7 @@ from chain.units import SIGNIFICANT_DIGITS
 from relayer_service.amounts import Currency
 from spending.console.currencies import UNLIMITED, Currencies, find_currencies
 from spending.erc20 import TokenCall, decode
+from transactions.console.formatting import token_call
 from transactions.models import Transaction
 from transactions.records.networks import known_network
 
@@ -44,7 +45,7 @@ def find_symbols(rows: Iterable[Transaction]) -> Currencies:
 
 
 def read_words(rows: Iterable[Transaction]) -> tuple[dict[int, str], Currencies]:
-    """Return the token calls among the rows of a list in words, by key, and their currencies.
+    """Return the token calls among the rows of a list in words with their accounts, by key, and their currencies.
 
     Their large data is not read.
     """
@@ -52,6 +53,12 @@ def read_words(rows: Iterable[Transaction]) -> tuple[dict[int, str], Currencies]
     start = Substr("data", 1, CALL_LENGTH, output_field=BinaryField())
     found = Transaction.objects.filter(pk__in=receivers).annotate(call=start).values_list("pk", "call").order_by()
     # SQLite has no part of empty data.
-    calls = {pk: call for pk, data in found if data and (call := decode(bytes(data)))}
+    calls = {pk: (call, data) for pk, data in found if data and (call := decode(bytes(data)))}
     currencies = find_symbols(receivers[pk] for pk in calls)
-    return {pk: words(receivers[pk], call, currencies, is_rounded=True) for pk, call in calls.items()}, currencies
+    shown: dict[int, str] = {}
+    for pk, (call, data) in calls.items():
+        row = receivers[pk]
+        # All of it: no decoded call is longer.
+        row.data = data
+        shown[pk] = token_call(row, call, words(row, call, currencies, is_rounded=True), is_short=True)
+    return shown, currencies

@@ -42,6 +42,7 @@ PARTS = {
     "peppers": "A token pepper is missing from TOKEN_PEPPERS or has a different value. Run manage.py tokens list.",
     "worker": "No worker is running, it cannot write, or periodic work is late. Webhooks and checks are delayed.",
 }
+TIMED_OUT = "The check did not respond in time."
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ def service(request: HttpRequest) -> AttentionSubject:
             *("service.part", name, f"Failing part of the service: {name}", 1, "part", page),
             since=heartbeat if name == "worker" else None,
             variant="danger",
-            reason=PARTS[name],
+            reason=TIMED_OUT if health.has_timed_out(name) else PARTS[name],
         )
         for name, works in read_once(request, health.parts_that_work).items()
         if not works

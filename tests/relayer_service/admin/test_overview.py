@@ -1,5 +1,6 @@
 """The overview: what needs attention first, then counts and charts, to those who may see them."""
 
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,9 @@ from django.test.utils import CaptureQueriesContext
 
 from notifications.delivery import counts
 from notifications.models import Delivery, Notification
+from relayer_service.health.views import require_migrations
 from relayer_service.models import Acknowledgement, PeriodicRun
+from relayer_service.observability import probes
 from relayers.models import Relayer
 from rpc import counters
 from rpc.models import FeeToken
@@ -189,6 +192,19 @@ def test_a_service_without_a_worker_reports_it_and_the_late_work(staff: Client, 
         f"Failing periodic work 1 job The last run failed: read prices. See the log for the errors. {since}",
         f"Late deliveries 1 delivery Due for more than two minutes. Is a worker running? {since}",
     ]
+
+
+def test_a_check_that_does_not_respond_in_time_is_reported_without_a_cause(
+    staff: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, start = Future[Any](), probes.start
+    monkeypatch.setattr(probes, "wait", lambda futures, seconds: None)
+    monkeypatch.setattr(probes, "start", lambda probe: slow if probe is require_migrations else start(probe))
+    try:
+        (line,) = attention(staff)
+    finally:
+        slow.set_result(None)
+    assert line == "Failing part of the service: migrations 1 part The check did not respond in time."
 
 
 SERVICE = ["Readiness", "Your last changes"]

@@ -104,6 +104,29 @@ def test_a_history_has_the_newest_first_with_reasons_and_nothing_of_others(admin
     assert "not this one" not in text
 
 
+def test_amounts_of_a_relayer_have_their_units(admin_client: Client) -> None:
+    relayer = factories.relayer(network="sepolia")
+    changes = {
+        "policies.gas_price_cap": [None, 30 * 10**9],
+        "policies.eip1559_pricing": [True, False],
+        "spending_rules.max_value": ["5", str(5 * 10**17)],
+        "reserve": [str(10**18), None],
+    }
+    entry = add(object_type="relayer", object_pk=str(relayer.pk), changes=changes)
+    add(object_type="relayer", object_pk="0", object_id="deleted", changes=changes)
+    lines = [
+        "policies.eip1559_pricing: yes → no",
+        "policies.gas_price_cap: nothing → 30 gwei",
+        "reserve: 1 ETH → nothing",
+        "spending_rules.max_value: 5 wei → 0.5 ETH",
+    ]
+    (shown,) = admin_client.get(history(relayer)).context["entries"]
+    deleted, listed = admin_client.get(LIST).context["cl"].result_list
+    opened = admin_client.get(f"{LIST}{entry.pk}/change/").context["original"]
+    assert [shown.lines, listed.lines, opened.lines] == [lines] * 3
+    assert deleted.lines[1] == f"policies.gas_price_cap: nothing → {30 * 10**9}"
+
+
 def test_a_long_history_has_pages_and_costs_the_same(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changelists, "MAX_LISTED", 150)
     relayer = factories.relayer()
