@@ -11,6 +11,7 @@ from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter
 from unfold.utils import parse_date_str
 
 ONE_DAY = timedelta(days=1)
+LAST = date.max - ONE_DAY
 
 
 class StateFilter(DropdownFilter):
@@ -45,7 +46,7 @@ class DayRangeFilter(RangeDateFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         first, last = (parse_date_str(self.used_parameters.get(f"{self.field_path}_{end}")) for end in ("from", "to"))
         queryset = self.starting(queryset, midnight(first)) if first else queryset
-        return self.ending(queryset, midnight(last + ONE_DAY)) if last and last < date.max else queryset
+        return self.ending(queryset, midnight(min(last, LAST) + ONE_DAY)) if last else queryset
 
     def starting(self, rows: QuerySet[Any], moment: datetime) -> QuerySet[Any]:
         return rows.filter(**{f"{self.field_path}__gte": moment})
