@@ -26,7 +26,7 @@ from tests.transactions import factories
 from tests.transactions.plans import walks_the_primary_key
 from tokens.writes import issue
 from transactions.events import TRANSACTION_SUBMITTED
-from transactions.models import Attempt, Lane, Status, StatusChange, Transaction
+from transactions.models import Lane, Status, StatusChange, Transaction
 from transactions.requests import actions
 
 pytestmark = pytest.mark.django_db
@@ -106,6 +106,11 @@ def test_the_palette_describes_a_transaction_without_more_queries(admin_client: 
     assert 'data-description="Transaction, pending, relayer-1, order-5"' in page
     assert 'data-description="Transaction, failed, relayer-1"' in page
     assert counted[0] == counted[1]
+
+
+def test_each_filter_has_its_own_title(admin_client: Client, lane: Lane) -> None:
+    titles = [spec.title for spec in admin_client.get(LIST).context["cl"].filter_specs]
+    assert titles[-4:] == ["period created", "day created", "period finished", "day finished"]
 
 
 def test_rows_are_filtered_by_status_kind_relayer_and_network(admin_client: Client, lane: Lane) -> None:
@@ -252,7 +257,7 @@ def test_a_pending_transaction_has_no_receipt_and_its_timeline_starts_once(admin
 def test_the_receipt_of_a_no_op_is_named_as_such(admin_client: Client, lane: Lane) -> None:
     row = confirmed(lane)
     for purpose, title in (("bump", "Receipt"), ("expire", "Receipt of the no-op")):
-        Attempt.objects.filter(pk=row.mined_attempt_id).update(purpose=purpose)
+        row.attempts.filter(number=row.attempts.count()).update(purpose=purpose)
         fieldsets = admin_client.get(change(row)).context["adminform"].fieldsets
         assert [name for name, _ in fieldsets] == ["Payload", title, "Request"]
 

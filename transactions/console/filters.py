@@ -56,16 +56,26 @@ class TokenFilter(TextFilter):
         return finding.requested_with(queryset, self.value()) if self.value() else queryset
 
 
+class DaysFilter(DayRangeFilter):
+    """Has a title other than that of its column, which another filter has too."""
+
+    name: str
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = self.name
+
+
 class Created:
     starting, ending = staticmethod(finding.created_from), staticmethod(finding.created_before)
 
 
 class CreatedPeriodFilter(Created, PeriodFilter):
-    title = parameter_name = "created"
+    title, parameter_name = "period created", "created"
 
 
-class CreatedDaysFilter(Created, DayRangeFilter):
-    pass
+class CreatedDaysFilter(Created, DaysFilter):
+    name = "day created"
 
 
 class Finished:
@@ -73,11 +83,11 @@ class Finished:
 
 
 class FinishedPeriodFilter(Finished, PeriodFilter):
-    title = parameter_name = "finished"
+    title, parameter_name = "period finished", "finished"
 
 
-class FinishedDaysFilter(Finished, DayRangeFilter):
-    pass
+class FinishedDaysFilter(Finished, DaysFilter):
+    name = "day finished"
 
 
 class LaneStateFilter(StateFilter):
