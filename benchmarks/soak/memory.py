@@ -12,6 +12,10 @@ WARM_SECONDS = 300
 LEAK_KILOBYTES_PER_MINUTE = 5_000
 
 
+# Half of them are two.
+MIN_SAMPLES = 3
+
+
 class Memory:
     def __init__(self) -> None:
         self.samples: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
@@ -22,7 +26,7 @@ class Memory:
             self.samples[role, pid].append((now, resident))
 
     def lines(self, min_seconds: float) -> list[dict[str, Any]]:
-        """Return a line for each process that lived long enough."""
+        """Return a line for each process that lived long enough, and was read often enough for a slope."""
         return [
             {
                 "process": role,
@@ -33,7 +37,7 @@ class Memory:
                 "each_megabytes": [round(resident / 1024, 1) for _, resident in samples],
             }
             for (role, _), samples in self.samples.items()
-            if samples[-1][0] - samples[0][0] >= min_seconds
+            if samples[-1][0] - samples[0][0] >= min_seconds and len(samples) >= MIN_SAMPLES
         ]
 
 

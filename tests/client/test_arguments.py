@@ -16,7 +16,7 @@ from tests.client.scripted_server import calling, ok
 
 ID = TRANSACTION["id"]
 # Their parameters of these names are no parts of a path.
-OTHERS = {"__init__", "_transaction_path", "fee_estimate", "fee_quote", "list_relayers"}
+OTHERS = {"__init__", "_transaction_path", "fee_estimate", "fee_quote", "list_relayers", "list_transactions"}
 TAKES_ID = [
     (name, parameter)
     for name, method in {**vars(Client), **vars(Relayer)}.items()

@@ -182,8 +182,8 @@ def test_the_list_finds_what_a_token_and_its_successors_requested(sender: Api, l
     successor = rotate(token.pk).new
     row = lanes.transaction(lane, requester=token.key)
     lanes.transaction(lane, requester="")
-    keys = (token.key, f"rms_{successor.key}_…", "unknown", "", "%00")
-    found = [ids(sender.get(f"{PATH}?token={key}")) for key in keys]
+    keys = (token.key, f"rms_{successor.key}_…", "unknown", "", "\0")
+    found = [ids(sender.get(f"{PATH}?{urlencode({'token': key})}")) for key in keys]
     assert found == [[row.identifier], [row.identifier], [], [], []]
 
 
