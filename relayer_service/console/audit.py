@@ -96,7 +96,7 @@ class AuditedAdmin(DjangoModelAdmin):
 
 
 def show_units(entries: Collection[AuditEntry]) -> None:
-    """Let entries show amounts with units, as apps declare: `audit_units = "relayers.console.audit.show_units"`."""
+    """Replace amounts in entries by those with units. Apps name a function for theirs as `audit_units`."""
     for function in declared("audit_units"):
         function(entries)
 

@@ -15,7 +15,7 @@ IN_COINS = {"reserve", *(f"spending_rules.{name}" for name in AMOUNTS)}
 
 
 def show_units(entries: Collection[Any]) -> None:
-    """Let the entries of relayers that exist show amounts in the units of their networks, as forms do."""
+    """Replace amounts in the entries of relayers that exist by those in the units of their networks, as forms show."""
     own = [entry for entry in entries if entry.object_type == type_of(Relayer)]
     rows = Relayer.objects.filter(pk__in={entry.object_pk for entry in own})
     known = {str(pk): name for pk, name in rows.values_list("pk", "network")}

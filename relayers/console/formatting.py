@@ -53,7 +53,7 @@ def report(model_admin: Any, request: HttpRequest, done: str, count: int, skippe
 
 
 def note_missing_funds(relayers: Collection[Relayer]) -> None:
-    """Have `badges` show which of these relayers wait for funds."""
+    """Set which of these relayers wait for funds, for `badges`."""
     missing = guards.missing_funds([relayer.pk for relayer in relayers])
     for relayer in relayers:
         relayer.waits_for_funds = relayer.pk in missing  # type: ignore[attr-defined]

@@ -34,7 +34,7 @@ AGE = timedelta(minutes=10)
 
 
 def with_old_head(request: Request) -> None:
-    """Let the head block be ten minutes old."""
+    """Set the time of the head block to ten minutes ago."""
     answers = request.answers()
     for call, answer in zip(request.calls, answers, strict=True):
         if call["method"] == "eth_getBlockByNumber" and call["params"][0] == "latest":

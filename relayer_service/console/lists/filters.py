@@ -1,6 +1,6 @@
 """List filters shared by the admin pages of several resources."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -12,6 +12,9 @@ from unfold.utils import parse_date_str
 
 ONE_DAY = timedelta(days=1)
 LAST = date.max - ONE_DAY
+
+# Filters rows by the start or the end of a range of times.
+Bound = Callable[[QuerySet[Any], datetime], QuerySet[Any]]
 
 
 class StateFilter(DropdownFilter):
@@ -58,6 +61,8 @@ class DayRangeFilter(RangeDateFilter):
 class PeriodFilter(DropdownFilter):
     """Filters by days until today. They stay relative in a saved filter."""
 
+    starting: Bound
+    ending: Bound
     # The first and the last day, in days before today, with their name.
     periods = {
         "today": (0, 0, "Today"),
@@ -76,12 +81,6 @@ class PeriodFilter(DropdownFilter):
         today = timezone.localdate()
         started = self.starting(queryset, midnight(today - first * ONE_DAY))
         return self.ending(started, midnight(today + (1 - last) * ONE_DAY))
-
-    def starting(self, rows: QuerySet[Any], moment: datetime) -> QuerySet[Any]:
-        raise NotImplementedError
-
-    def ending(self, rows: QuerySet[Any], moment: datetime) -> QuerySet[Any]:
-        raise NotImplementedError
 
 
 def midnight(day: date) -> datetime:
