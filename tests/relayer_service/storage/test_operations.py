@@ -117,6 +117,10 @@ def in_thread(operation: Operation, **settings: str) -> None:
             for name, value in settings.items():
                 cursor.execute(f"SET {name} = '{value}'")
         apply(operation)
+        with connection.cursor() as cursor:
+            for name in settings:
+                # The connection returns to the pool, where the next test finds it.
+                cursor.execute(f"RESET {name}")
     finally:
         connections.close_all()
 
