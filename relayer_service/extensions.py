@@ -27,7 +27,3 @@ def is_enabled(name: str) -> bool:
 def available_scopes() -> list[str]:
     """Return the scopes of the contract and of enabled extensions."""
     return [scope for scope, extension in SCOPES.items() if is_enabled(extension)]
-
-
-def tag(name: str) -> str:
-    return f"Extension: {name}"

@@ -65,7 +65,7 @@ UPDATE_RELAYER: dict[str, Any] = {
     "request": UpdateRelayerSerializer,
     "responses": {200: OpenApiResponse(ManagedRelayerSerializer, description="The updated relayer.")},
     "examples": [
-        OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
+        OpenApiExample("name", {"name": "Payouts"}, summary="Change its name", request_only=True),
         OpenApiExample("pause", {"paused": True}, summary="Pause it", request_only=True),
         OpenApiExample("signer", {"signer_id": "signer-1"}, summary="Change its signer", request_only=True),
         OpenApiExample(

@@ -35,7 +35,6 @@ UPDATE: dict[str, Any] = {
     "request": UpdateFeeTokenSerializer,
     "responses": {200: OpenApiResponse(FeeTokenSerializer, description="The updated fee token.")},
     "examples": [
-        OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
         OpenApiExample("confirm", {"confirm_rates": True}, summary="Confirm its fixed rates", request_only=True),
         OpenApiExample(
             "rate",

@@ -75,7 +75,10 @@ CREATE_SIGNER: dict[str, Any] = {
 
 
 # Any change is refused, whatever the body is.
-CHANGE_SIGNER: dict[str, Any] = {"request": {"application/json": {"type": "object"}}, "responses": {}}
+CHANGE_SIGNER: dict[str, Any] = {
+    "request": {"application/json": {"type": "object", "examples": [{"id": "signer-1"}]}},
+    "responses": {},
+}
 
 
 def add_components(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:

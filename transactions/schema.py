@@ -145,7 +145,6 @@ TRACEPARENT = OpenApiParameter(
         "The caller's trace (W3C Trace Context). It is stored with the transaction and continued by its webhooks and "
         "the requests that broadcast it. An invalid value is ignored."
     ),
-    examples=[OpenApiExample("trace", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")],
 )
 SEND: dict[str, Any] = {
     "parameters": [RELAYER_ID, OLD_DRY_RUN, TRACEPARENT, GENERATION],
@@ -213,7 +212,6 @@ REPLACE = _change("It is replaced, or will be if possible.", REPLACING, *PAYLOAD
 SPEED_UP = _change(
     "Its price is raised, or will be.",
     SPEEDING_UP,
-    OpenApiExample("one-step", {}, summary="One step up", request_only=True),
     OpenApiExample("speed", {"speed": "fastest"}, summary="Pay the market price of a speed", request_only=True),
     OpenApiExample("explicit", FEES, summary="Pay explicit prices", request_only=True),
     request=SpeedUpSerializer,

@@ -82,6 +82,7 @@ class TransactionViewSet(ResourceViewSet):
     lookup_url_kwarg = "relayer_id"
     serializer_class = TransactionSerializer
     extension = "transactions"
+    tags = ["Transactions"]
     idempotency_description = (
         "A request that is sent again with the same key and body, by any token, returns the transaction as it is now. "
         "Keys are kept as long as their transactions."

@@ -133,7 +133,7 @@ UPDATE: dict[str, Any] = {
     "responses": {200: OpenApiResponse(NotificationSerializer, description="The updated notification.")},
     # Docs pages prefill the first example, which must be harmless for a notification that is in use.
     "examples": [
-        OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
+        OpenApiExample("nothing", {"type": "webhook"}, summary="Change nothing", request_only=True),
         OpenApiExample(
             "change",
             {"type": "webhook", "url": "https://example.com/hooks/relayers", "signing_key": "<signing key>"},

@@ -64,7 +64,7 @@ def add_webhooks(result: dict[str, Any], generator: Any, request: Any, public: b
         )
         operation = {
             "operationId": f"on_{event.name.replace('.', '_')}",
-            "summary": event.name,
+            "summary": event.description.partition(". ")[0].rstrip("."),
             "description": event.description,
             "tags": [TAG],
             "security": [],

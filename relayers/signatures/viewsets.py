@@ -27,6 +27,7 @@ class SigningViewSet(ResourceViewSet):
     lookup_url_kwarg = "relayer_id"
     serializer_class = SignatureSerializer
     extension = "signing"
+    tags = ["Signing"]
     throttle_classes = [WaitingRateThrottle]
     not_found_message = NOT_FOUND
 

@@ -57,7 +57,7 @@ def test_swagger_ui_calls_the_api_and_keeps_the_token_in_its_tab(
 
     # A change that changes nothing is filled in.
     operation = try_out(visitor, "[id^=operations-][id$=update_notification]")
-    expect(operation.locator("textarea.body-param__text")).to_have_value("{}")
+    expect(operation.locator("textarea.body-param__text")).to_have_value('{\n  "type": "webhook"\n}')
 
 
 def test_redoc_shows_the_contract_and_searches_in_the_browser(visitor: Page) -> None:

@@ -1,5 +1,6 @@
 """What the overview shows of lanes and transactions: problems by network, the card, and the step to the first one."""
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -286,3 +287,5 @@ def set_up(demo: Demo) -> None:
     demo.rows["Transaction"] = accepted.row
     demo.media = admin.site.get_model_admin(Transaction).media
     demo.progress_url = reverse("admin:transactions_transaction_progress", args=[accepted.row.pk])
+    headers = "-H 'Idempotency-Key: first-call' -H 'Content-Type: application/json'"
+    demo.call = f"/api/v1/relayers/{DEMO}/transactions {headers} -d '{json.dumps(values)}'"

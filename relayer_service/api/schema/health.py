@@ -47,8 +47,8 @@ def _get(operation_id: str, summary: str, responses: dict[str, Any]) -> dict[str
         "get": {
             "operationId": operation_id,
             "summary": summary,
-            "description": f"{summary}. Requires no token.",
-            "tags": [extensions.tag(EXTENSION)],
+            "description": f"{summary}. Requires no token. Extension: `{EXTENSION}`.",
+            "tags": ["Service"],
             "security": [],
             "responses": responses | errors,
             MARK: EXTENSION,

@@ -19,15 +19,22 @@ from relayer_service.api.operations import extension_of
 from relayer_service.api.parsers import StrictJSONParser
 from relayer_service.api.serializers import StrictSerializer
 
-# Marks the operations, components and tag of an extension.
+# Marks the operations and components of an extension.
 MARK = "x-extension"
 IDEMPOTENCY = "A request that is sent again with the same key within 24 hours returns the first response."
-# By name, what the contract's operations with a tag have in common.
+# Descriptions of tags, in the order of the pages.
 TAGS: dict[str, str] = {
-    "JSON-RPC": "JSON-RPC 2.0 calls through a relayer.",
-    "Notifications": "Webhooks, with an optional key that signs what is sent to them.",
     "Relayers": "Accounts on a network, each with a signer, an optional notification and policies.",
+    "Transactions": "Send transactions and follow them until they are final.",
+    "Signing": "Sign messages and typed data with the key of a relayer that allows it.",
+    "JSON-RPC": "JSON-RPC 2.0 calls through a relayer.",
+    "Fee tokens": "Tokens that fees can be estimated in, and where their prices are read.",
+    "Networks": "The networks that relayers can be on.",
     "Signers": "Local keys, and references to keys in external systems.",
+    "Notifications": "Webhooks, with an optional key that signs what is sent to them.",
+    "Tokens": "The access token of the request.",
+    "Jobs": "Work on many rows that a request started.",
+    "Service": "Whether the service works.",
     "Webhooks": "Events that the service sends to the targets of notifications.",
 }
 LOG_ENTRIES = {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry"}}
@@ -125,6 +132,7 @@ def finish(result: dict[str, Any], generator: Any, request: Any, public: bool) -
     result.setdefault("security", [{"bearer": []}])
     mark_components(result)
     describe_tags(result)
+    describe_extensions(result)
     return result
 
 
@@ -162,17 +170,17 @@ def referred(node: Any, schemas: dict[str, Any]) -> set[str]:
 
 
 def describe_tags(document: dict[str, Any]) -> None:
-    """List the tags, extensions last."""
+    """List the tags of the operations, described ones first and in their order."""
     paths = [*document["paths"].values(), *document.get("webhooks", {}).values()]
-    operations = [operation for path in paths for operation in path.values()]
-    names = list(dict.fromkeys(name for operation in operations for name in operation["tags"]))
-    added = {extensions.tag(name): name for name in extensions.BUILT if extensions.tag(name) in names}
-    document["tags"] = [
-        {"name": name, **({"description": TAGS[name]} if name in TAGS else {})} for name in names if name not in added
-    ]
-    document["tags"] += [
-        {"name": tag, "description": extensions.BUILT[name], MARK: name} for tag, name in added.items()
-    ]
+    names = {name for path in paths for operation in path.values() for name in operation["tags"]}
+    document["tags"] = [{"name": name, "description": text} for name, text in TAGS.items() if name in names]
+    document["tags"] += [{"name": name} for name in sorted(names - TAGS.keys())]
+
+
+def describe_extensions(document: dict[str, Any]) -> None:
+    enabled = [f"- `{name}`: {text}" for name, text in extensions.BUILT.items() if extensions.is_enabled(name)]
+    if enabled:
+        document["info"]["description"] += "\n\nExtensions of the contract:\n\n" + "\n".join(enabled)
 
 
 def success_schema(data: dict[str, Any], pagination: str = "") -> dict[str, Any]:
@@ -191,14 +199,12 @@ def success_schema(data: dict[str, Any], pagination: str = "") -> dict[str, Any]
 class ApiSchema(AutoSchema):
     """Wraps each success body in the envelope and adds the error responses.
 
-    A viewset with `enveloped = False` has no envelope. Operations of an extension have its tag.
+    A viewset with `enveloped = False` has no envelope.
     """
 
     view: Any
 
     def get_tags(self) -> list[str]:
-        if extension := self._extension():
-            return [extensions.tag(extension)]
         return getattr(self.view, "tags", None) or super().get_tags()
 
     def get_extensions(self) -> dict[str, Any]:
@@ -212,7 +218,10 @@ class ApiSchema(AutoSchema):
         summary = self.get_summary()
         # Not the text of the viewset, which is about all of its operations.
         text = f"{summary}." if summary and not own else str(super().get_description())
-        return f"{text} Requires the scope `{scope}`." if (scope := self._scope()) else text
+        if not (extension := self._extension()):
+            return text
+        required = f" Requires the scope `{scope}`." if (scope := self._scope()) else ""
+        return f"{text}{required} Extension: `{extension}`."
 
     def get_override_parameters(self) -> list[Any]:
         if not (extension := idempotency.extension(self.view)):

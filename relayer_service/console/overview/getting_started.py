@@ -47,6 +47,8 @@ class Demo:
     token: str = ""
     # The page that shows the progress of the first transaction, and its scripts and style sheets.
     progress_url: str = ""
+    # The rest of a curl command, after the host: the first call that the token can make.
+    call: str = "/api/v1/relayers"
     media: Any = ""
 
 
@@ -140,6 +142,7 @@ def demo_view(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("admin:index"))
     context = {**admin.site.each_context(request), "title": "Local demo", "demo": demo}
     context["rows"] = {name: link(row) for name, row in demo.rows.items() if row is not None}
+    context["curl"] = f"curl -H 'Authorization: Bearer {demo.token or '<ACCESS_TOKEN>'}' {local_url(demo.call)}"
     response = TemplateResponse(request, "admin/demo.html", context)
     response["Cache-Control"] = "no-store"
     return response

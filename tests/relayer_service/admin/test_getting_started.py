@@ -1,9 +1,11 @@
 """Getting started: the steps on the overview, and the demo that takes them all."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
@@ -175,10 +177,14 @@ def test_the_demo_takes_all_steps_once(admin_client: Client, admin_user: User, n
     assert (token.user, token.scopes) == (admin_user, ["read", "manage", "send"])
     assert page.context["demo"].token.startswith(token.shown_key.partition("…")[0].rstrip("."))
     assert {*AuditEntry.objects.values_list("actor", flat=True)} == {"admin"}
+    # As `curl`, the page's last line sends the same once more.
+    _, _, bearer, url, _, key, _, kind, _, body = shlex.split(page.context["curl"])
+    sent = Client().post(urlsplit(url).path, body, kind.split()[1], headers=dict(h.split(": ") for h in (bearer, key)))
+    assert (sent.status_code, Transaction.objects.count()) == (200, 2)
     again = admin_client.post(f"{STEPS}demo/")
     assert again.context["demo"].token == ""
     counts = [model.objects.count() for model in (Signer, Relayer, Notification, Delivery, AccessToken, Transaction)]
-    assert counts == [1] * 6
+    assert counts == [1, 1, 1, 1, 1, 2]
 
 
 def test_without_the_local_node_nothing_is_created(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

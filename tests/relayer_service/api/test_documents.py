@@ -86,7 +86,7 @@ def test_every_event_is_a_webhook_with_its_payload(extended: dict[str, Any]) -> 
     assert extended["webhooks"]["notification.failing"] == {
         "post": {
             "operationId": "on_notification_failing",
-            "summary": "notification.failing",
+            "summary": "Deliveries to another webhook have started to fail",
             "description": "Deliveries to another webhook have started to fail.",
             "tags": ["Webhooks"],
             "security": [],

@@ -4,11 +4,12 @@ import client
 
 url, token, node = sys.argv[1:]
 connection = client.ApiClient(client.Configuration(host=url, access_token=token))
-lifecycle = client.ExtensionLifecycleApi(connection)
+relayers = client.RelayersApi(connection)
+notifications = client.NotificationsApi(connection)
 KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"
 TRANSACTION = "0x02e283aa36a78080808252089470997970c51812dc3a010c7d01b50e0d17dc79c80180c0"
 
-print(lifecycle.get_health().status)
+print(client.ServiceApi(connection).get_health().status)
 
 local = client.LocalSignerRequest(
     id="plain-1", type=client.SignerTypeRequest.PLAIN, config=client.LocalConfigRequest(key=KEY)
@@ -16,10 +17,12 @@ local = client.LocalSignerRequest(
 signer = client.SignersApi(connection).create_signer(client.CreateSignerRequest(local))
 print(f"{signer.data.id} is {signer.data.type}")
 
-hook = lifecycle.create_notification(client.CreateNotificationRequest(id="hooks-1", url="https://example.com/hooks"))
+hook = notifications.create_notification(
+    client.CreateNotificationRequest(id="hooks-1", url="https://example.com/hooks")
+)
 print(f"{hook.data.id} signs: {str(hook.data.has_signing_key).lower()}")
 
-created = lifecycle.create_relayer(
+created = relayers.create_relayer(
     client.CreateRelayerRequest(
         id="relayer-2",
         name="Second",
@@ -34,13 +37,13 @@ created = lifecycle.create_relayer(
 print(f"{created.data.id} is paused: {str(created.data.paused).lower()}")
 
 policies = client.EvmPoliciesPatchRequest(gas_price_cap=5_000_000_000)
-changed = lifecycle.update_relayer("relayer-2", client.UpdateRelayerRequest(policies=policies))
+changed = relayers.update_relayer("relayer-2", client.UpdateRelayerRequest(policies=policies))
 print(f"{changed.data.id} has the cap {changed.data.policies and changed.data.policies.gas_price_cap}")
 
-paused = client.RelayersApi(connection).list_relayers(state="paused")
+paused = relayers.list_relayers(state="paused")
 print(f"{paused.pagination.total_items} relayer that is paused: {paused.data[0].id}")
 
-test = lifecycle.test_notification("hooks-1")
+test = notifications.test_notification("hooks-1")
 since = "this century" if test.data.created_at.year > 2000 else "ever"
 print(f"{test.data.event} is {test.data.state.value} since {since}")
 
@@ -59,7 +62,7 @@ if isinstance(result, client.FeeQuoteResult):
     native, tokens = result.native, result.tokens
     print(f"{result.method} {native.maximum} wei of {native.symbol}, {len(tokens)} token")
 
-status = lifecycle.get_relayer_status("relayer-2")
+status = relayers.get_relayer_status("relayer-2")
 print(f"relayer-2 on {status.data.network_type} is paused: {str(status.data.paused).lower()}")
 
-print(lifecycle.delete_relayer("relayer-2").data)
+print(relayers.delete_relayer("relayer-2").data)

@@ -1,17 +1,10 @@
 import sys
 
 from client import AuthenticatedClient
-from client.api.extension_lifecycle import (
-    create_notification,
-    create_relayer,
-    delete_relayer,
-    get_health,
-    get_relayer_status,
-    test_notification,
-    update_relayer,
-)
 from client.api.json_rpc import call_method
-from client.api.relayers import list_relayers
+from client.api.notifications import create_notification, test_notification
+from client.api.relayers import create_relayer, delete_relayer, get_relayer_status, list_relayers, update_relayer
+from client.api.service import get_health
 from client.api.signers import create_signer
 from client.models import (
     CreateNotificationRequest,
