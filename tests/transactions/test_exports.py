@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from relayers.models import Relayer
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
-from transactions.console import export_actions, exports
+from transactions.console import export_actions, exports, gas_report
 from transactions.models import Lane, Status, Transaction
 
 pytestmark = pytest.mark.django_db
@@ -159,7 +160,7 @@ def test_no_cell_of_an_export_is_a_formula(admin_client: Client, lane: Lane) -> 
     found = dict(zip(header, line, strict=True))
     names = ("id", "requested_by", "idempotency_key", "relayer_id", "status_reason")
     assert [found[name] for name in names] == ["'-1", "'=1+1", "'+1", "'@relayer", "'\t=1"]
-    (_, spent) = export(admin_client, "gas/?first=2026-03-04&last=2026-03-04")
+    (_, spent) = export(admin_client, "gas/?csv=&first=2026-03-04&last=2026-03-04")
     assert [spent[1], spent[5]] == ["'@relayer", "'=1+1"]
 
 
@@ -194,15 +195,58 @@ def test_gas_is_summed_exactly_by_day_relayer_and_requester(admin_client: Client
     mined(lane, 9, finished_at=midnight + timedelta(days=1))
     account = ["sepolia", "11155111", lane.address]
     expected = [
-        exports.GAS_COLUMNS,
+        gas_report.GAS_COLUMNS,
         ["2026-03-04", "relayer-1", *account, "", "gap", "1", "21000", str(21_000 * 15 * GWEI)],
         ["2026-03-04", "relayer-1", *account, "Bank", "request", "1", "21000", str(21_000 * 15 * GWEI)],
         ["2026-03-04", "relayer-1", *account, "Shop", "request", "2", "21001", str(21_000 * (LARGE + 1) + LARGE)],
         ["2026-03-04", "relayer-2", "mainnet", "1", OTHER, "Shop", "request", "1", "21000", str(21_000 * 15 * GWEI)],
         ["2026-03-05", "relayer-1", *account, "Shop", "request", "1", "21000", str(21_000 * 15 * GWEI)],
     ]
-    assert export(admin_client, "gas/?first=2026-03-04&last=2026-03-05") == expected
+    assert export(admin_client, "gas/?csv=&first=2026-03-04&last=2026-03-05") == expected
     assert run("export_gas", "2026-03-04", "2026-03-05") == expected
+
+
+def test_the_page_shows_what_was_paid_by_group_and_day(admin_client: Client, lane: Lane) -> None:
+    other = factories.lane(relayer_factories.relayer(identifier="relayer-2", network="mainnet", address=OTHER))
+    fee = 21_000 * 15 * GWEI
+    mined(lane, 1)
+    mined(lane, 2, finished_at=NOON + timedelta(days=1), requested_by="<b>Bank</b>")
+    mined(other, 3)
+    chart = {"sepolia": [["relayer-1", "0.000315", "0.000315"]], "mainnet": [["relayer-2", "0.000315", "0"]]}
+    per_day = [["2026-03-04", "sepolia", "1"], ["2026-03-05", "sepolia", "1"], ["2026-03-04", "mainnet", "1"]]
+    for by, rows, bars in (
+        ("", [["relayer-1", "sepolia", "2"], ["relayer-2", "mainnet", "1"]], chart),
+        ("network", [["sepolia", "2"], ["mainnet", "1"]], {"sepolia": [["sepolia", *chart["sepolia"][0][1:]]]}),
+        ("token", [["<b>Bank</b>", "sepolia", "1"], ["Shop", "sepolia", "1"], ["Shop", "mainnet", "1"]], {}),
+        ("day", per_day, {"sepolia": [["Paid", "0.000315", "0.000315"]]}),
+    ):
+        page = admin_client.get(f"{LIST}gas/?first=2026-03-04&last=2026-03-05&by={by}")
+        table = page.context["table"]
+        assert [line[:-2] for line in table.rows] == rows
+        assert all(line[-2] in {"21,000", "42,000"} and f"{fee * int(line[-3])} wei" for line in table.rows)
+        assert "0.000315 ETH" in table.rows[-1][-1]
+        found = {
+            title.split(":")[0]: [[each["label"], *each["data"]] for each in json.loads(drawn["data"])["datasets"]]
+            for title, drawn in page.context["charts"]
+        }
+        assert found | bars == found
+        assert "<b>Bank" not in page.text
+
+
+def test_a_chart_has_those_that_paid_most_and_a_table_an_end(
+    admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gas_report, "MAX_BARS", 1)
+    monkeypatch.setattr(gas_report, "MAX_LINES", 2)
+    for nonce in range(3):
+        mined(lane, nonce, gas_used=21_000 * (nonce + 1), requested_by=f"shop-{nonce}")
+    page = admin_client.get(f"{LIST}gas/?first=2026-03-04&last=2026-03-04&by=token")
+    ((_, chart),) = page.context["charts"]
+    assert [each["label"] for each in json.loads(chart["data"])["datasets"]] == ["shop-2", "Others"]
+    assert ([line[0] for line in page.context["table"].rows], "and 1 more" in page.text) == (
+        ["shop-2", "shop-1"],
+        True,
+    )
 
 
 def test_gas_is_read_in_batches_also_that_of_a_deleted_relayer(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +255,7 @@ def test_gas_is_read_in_batches_also_that_of_a_deleted_relayer(lane: Lane, monke
         mined(lane, nonce, finished_at=NOON + nonce // 5 * SECOND)
     Lane.objects.update(relayer=None)
     Relayer.objects.all().delete()
-    monkeypatch.setattr(exports, "GAS_BATCH", 2)
+    monkeypatch.setattr(gas_report, "GAS_BATCH", 2)
     with CaptureQueriesContext(connection) as queries:
         (_, line) = run("export_gas", "2026-03-04", "2026-03-04")
     assert [*line[1:5], line[7]] == ["", "sepolia", "11155111", lane.address, "7"]
@@ -222,7 +266,7 @@ def test_gas_is_read_in_batches_also_that_of_a_deleted_relayer(lane: Lane, monke
 def test_the_report_of_gas_reads_along_an_index(lane: Lane) -> None:
     for nonce in range(20):
         mined(lane, nonce, finished_at=NOON + timedelta(days=nonce))
-    rows = exports.finished_between(NOON.date(), NOON.date()).order_by("finished_at", "sequence")
+    rows = gas_report.finished_between(NOON.date(), NOON.date()).order_by("finished_at", "sequence")
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
@@ -240,16 +284,16 @@ def test_invalid_days_of_a_report_are_refused_and_days_without_transactions_are_
     ):
         page = admin_client.get(f"{LIST}gas/?{query}")
         assert (page.status_code, text in page.content.decode()) == (200, True), query
-    assert export(admin_client, "gas/?first=9999-12-31&last=9999-12-31") == [exports.GAS_COLUMNS]
+    assert export(admin_client, "gas/?csv=&first=9999-12-31&last=9999-12-31") == [gas_report.GAS_COLUMNS]
     # The limit of days is inclusive.
-    assert export(admin_client, "gas/?first=2025-03-04&last=2026-03-04") == [exports.GAS_COLUMNS]
+    assert export(admin_client, "gas/?csv=&first=2025-03-04&last=2026-03-04") == [gas_report.GAS_COLUMNS]
 
 
 def test_a_report_of_too_many_transactions_is_refused_not_cut(
     admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export_actions, "MAX_REPORTED", 2)
-    days = "gas/?first=2026-03-04&last=2026-03-04"
+    days = "gas/?csv=&first=2026-03-04&last=2026-03-04"
     for nonce in range(2):
         mined(lane, nonce)
     assert export(admin_client, days)[1][7] == "2"

@@ -10,11 +10,12 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
-from unfold.widgets import UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from relayer_service.console.base import ResourceAdmin
 from relayer_service.csv_export import MAX_EXPORTED, download
-from transactions.console.exports import finished_between, gas_lines, transaction_lines
+from transactions.console.exports import transaction_lines
+from transactions.console.gas_report import GROUPS, finished_between, gas_lines, report
 
 MAX_DAYS = 366
 # A report reads its transactions before it sends the first line, which takes about a second per 100,000.
@@ -31,10 +32,16 @@ class DayWidget(UnfoldAdminTextInputWidget):
 
 
 class DaysForm(forms.Form):
-    """The days of a report, few enough to be read at once."""
+    """The days of a report, few enough to be read at once, and what it is grouped by."""
 
     first = forms.DateField(label="From", widget=DayWidget())
     last = forms.DateField(label="To", widget=DayWidget(), help_text="Both days included, in UTC.")
+    by = forms.ChoiceField(
+        label="By",
+        choices=[(name, title) for name, (title, _) in GROUPS.items()],
+        required=False,
+        widget=UnfoldAdminSelectWidget(),
+    )
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
@@ -71,19 +78,24 @@ class ExportAdmin(ResourceAdmin):
         return download(transaction_lines(rows, MAX_EXPORTED), "transactions.csv")
 
     def gas_view(self, request: HttpRequest) -> HttpResponseBase:
-        """Return the report of the chosen days, or the page to choose them."""
+        """Return the report of the chosen days, by default the last 30, as a page or as CSV."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         today = datetime.now(UTC).date()
-        form = DaysForm(request.GET or None, initial={"first": today - timedelta(days=29), "last": today})
+        form = DaysForm(request.GET or {"first": today - timedelta(days=29), "last": today})
+        found = {}
         if form.is_valid():
             first, last = form.cleaned_data["first"], form.cleaned_data["last"]
-            return download(gas_lines(finished_between(first, last)), f"gas-{first}-{last}.csv")
+            rows = finished_between(first, last)
+            if "csv" in request.GET:
+                return download(gas_lines(rows), f"gas-{first}-{last}.csv")
+            found = report(rows, first, last, form.cleaned_data["by"] or "relayer")
         context = {
             **self.admin_site.each_context(request),
             "title": "Gas spent",
             "opts": self.opts,
             "form": form,
             "back": reverse(LIST),
+            **found,
         }
         return TemplateResponse(request, "admin/transactions/gas.html", context)

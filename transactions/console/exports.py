@@ -1,10 +1,7 @@
-"""CSV exports of transactions, and of what was paid for gas. Times are in UTC, amounts are integers in wei."""
+"""CSV exports of transactions. Times are in UTC, amounts are integers in wei."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
-from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
@@ -16,14 +13,6 @@ from transactions.models import Attempt, Lane, Transaction
 from transactions.records.list_payloads import LARGE_COLUMNS
 from transactions.records.reasons import RELAYER_COLUMNS, status_reason
 from transactions.records.representation import optional_timestamp
-
-# Rows of a report that one query reads.
-GAS_BATCH = 5_000
-GAS_COLUMNS = [
-    *("day", "relayer_id", "network", "chain_id", "address", "requested_by", "kind"),
-    *("transactions", "gas_used", "fee"),
-]
-
 
 CELLS: dict[str, Callable[[Transaction], object]] = {
     "id": lambda row: row.identifier,
@@ -90,66 +79,9 @@ def relate(batch: Sequence[Transaction]) -> None:
         row.last_attempt = attempts.get(row.last_attempt_id)
 
 
-class GasKey(NamedTuple):
-    """What a line of the report of gas is about."""
-
-    day: date
-    relayer_id: str
-    network: str
-    chain_id: int
-    address: str
-    requested_by: str
-    kind: str
-
-
-@dataclass
-class GasSpent:
-    transactions: int = 0
-    gas_used: int = 0
-    fee: int = 0
-
-
 def paid(gas_used: int | None, price: str) -> int | None:
     """Return what a receipt says was paid for gas; None without a receipt."""
     return None if gas_used is None or not price else gas_used * int(price)
-
-
-def finished_between(first: date, last: date) -> QuerySet[Transaction]:
-    """Return the transactions of all kinds that became final on these days."""
-    start, end = datetime.combine(first, time.min, UTC), datetime.combine(last, time.max, UTC)
-    return Transaction.objects.filter(finished_at__gte=start, finished_at__lte=end)
-
-
-def gas_lines(rows: QuerySet[Transaction]) -> Iterator[str]:
-    """Yield the lines of a CSV of what final transactions paid for gas, by day, relayer and requester.
-
-    Summed here: not every database adds integers of 256 bits.
-    """
-    spent: dict[GasKey, GasSpent] = {}
-    for key, gas_used, fee in receipts(rows):
-        total = spent.setdefault(key, GasSpent())
-        total.transactions += 1
-        total.gas_used += gas_used
-        total.fee += fee
-    cells = ([*key, spent[key].transactions, spent[key].gas_used, spent[key].fee] for key in sorted(spent))
-    return csv_lines(GAS_COLUMNS, cells)
-
-
-def receipts(rows: QuerySet[Transaction]) -> Iterator[tuple[GasKey, int, int]]:
-    """Yield the gas and the fee of each receipt, read in batches along the index of `finished_at`."""
-    names = ("relayer__identifier", "relayer__network", "lane__chain_id", "lane__address", "requested_by", "kind")
-    values = rows.order_by("finished_at", "sequence")
-    rest: Any = values
-    columns = ("finished_at", "sequence", "gas_used", "effective_gas_price_text", *names)
-    while batch := list(rest.values_list(*columns)[:GAS_BATCH]):
-        for finished_at, _, gas_used, price, relayer, network, chain_id, address, requested_by, kind in batch:
-            fee = paid(gas_used, price)
-            if fee is not None:
-                name = network or network_name(chain_id)
-                day = finished_at.astimezone(UTC).date()
-                yield GasKey(day, relayer or "", name, chain_id, address, requested_by, kind), gas_used, fee
-        finished_at, key, *_ = batch[-1]
-        rest = values.filter(finished_at__gte=finished_at).exclude(finished_at=finished_at, sequence__lte=key)
 
 
 def network_name(chain_id: int) -> str:

@@ -67,19 +67,23 @@ class Period:
         return [self.start + position * self.range.step for position in range(self.count)]
 
     def chart(self, datasets: Sequence[dict[str, Any]], **more_axes: Any) -> dict[str, str]:
-        labels = [f"{start:{self.range.label}}" for start in self.bucket_starts()]
-        options = {
-            "animation": False,
-            "maintainAspectRatio": False,
-            "maxBarThickness": 24,
-            "plugins": {"legend": {"align": "end", "labels": {"boxHeight": 8, "boxWidth": 8, "color": GREY}}},
-            "scales": {
-                "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": GREY, "maxRotation": 0}},
-                "y": {"stacked": True, "beginAtZero": True, "ticks": {"color": GREY, "precision": 0}},
-                **more_axes,
-            },
-        }
-        return {"data": json.dumps({"labels": labels, "datasets": datasets}), "options": json.dumps(options)}
+        return chart([f"{start:{self.range.label}}" for start in self.bucket_starts()], datasets, **more_axes)
+
+
+def chart(labels: Sequence[str], datasets: Sequence[dict[str, Any]], **more_axes: Any) -> dict[str, str]:
+    """Return the data and the options of a chart with a label for each point."""
+    options = {
+        "animation": False,
+        "maintainAspectRatio": False,
+        "maxBarThickness": 24,
+        "plugins": {"legend": {"align": "end", "labels": {"boxHeight": 8, "boxWidth": 8, "color": GREY}}},
+        "scales": {
+            "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": GREY, "maxRotation": 0}},
+            "y": {"stacked": True, "beginAtZero": True, "ticks": {"color": GREY, "precision": 0}},
+            **more_axes,
+        },
+    }
+    return {"data": json.dumps({"labels": labels, "datasets": datasets}), "options": json.dumps(options)}
 
 
 def ranges_within(days: int) -> dict[str, ChartRange]:

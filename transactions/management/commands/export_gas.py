@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from transactions.console.exports import finished_between, gas_lines
+from transactions.console.gas_report import finished_between, gas_lines
 
 
 class Command(BaseCommand):

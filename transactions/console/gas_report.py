@@ -1,0 +1,169 @@
+"""What transactions paid for gas, by day, relayer and requester: as CSV in wei, and as a page in coins."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NamedTuple
+
+from django.db.models import QuerySet
+
+from chain.networks import network_by_chain_id
+from relayer_service.amounts import decimal_text
+from relayer_service.console.confirmation import Table
+from relayer_service.console.overview.charts import GREY, bars, chart
+from relayer_service.csv_export import csv_lines
+from relayers.console.formatting import amount
+from transactions.console.exports import network_name, paid
+from transactions.models import Transaction
+
+# Rows that one query reads.
+GAS_BATCH = 5_000
+GAS_COLUMNS = [
+    *("day", "relayer_id", "network", "chain_id", "address", "requested_by", "kind"),
+    *("transactions", "gas_used", "fee"),
+]
+MAX_CHARTS, MAX_BARS, MAX_LINES = 4, 6, 200
+COLOURS = [f"var(--color-{name}-400)" for name in ("blue", "orange", "green", "purple", "red", "teal")]
+FEE_AXIS = {"stacked": True, "beginAtZero": True, "ticks": {"color": GREY}}
+OTHERS_COLOUR = "var(--color-base-400)"
+
+
+class GasKey(NamedTuple):
+    """What a line of the report of gas is about."""
+
+    day: date
+    relayer_id: str
+    network: str
+    chain_id: int
+    address: str
+    requested_by: str
+    kind: str
+
+
+@dataclass
+class GasSpent:
+    transactions: int = 0
+    gas_used: int = 0
+    fee: int = 0
+
+    def add(self, other: "GasSpent") -> None:
+        self.transactions += other.transactions
+        self.gas_used += other.gas_used
+        self.fee += other.fee
+
+
+def finished_between(first: date, last: date) -> QuerySet[Transaction]:
+    """Return the transactions of all kinds that became final on these days."""
+    start, end = datetime.combine(first, time.min, UTC), datetime.combine(last, time.max, UTC)
+    return Transaction.objects.filter(finished_at__gte=start, finished_at__lte=end)
+
+
+def gas_lines(rows: QuerySet[Transaction]) -> Iterator[str]:
+    """Yield the lines of a CSV of what final transactions paid for gas."""
+    spent = gas_spent(rows)
+    cells = ([*key, spent[key].transactions, spent[key].gas_used, spent[key].fee] for key in sorted(spent))
+    return csv_lines(GAS_COLUMNS, cells)
+
+
+def gas_spent(rows: QuerySet[Transaction]) -> dict[GasKey, GasSpent]:
+    """Return what was paid. Summed here: not every database adds integers of 256 bits."""
+    spent: defaultdict[GasKey, GasSpent] = defaultdict(GasSpent)
+    for key, gas_used, fee in receipts(rows):
+        spent[key].add(GasSpent(1, gas_used, fee))
+    return spent
+
+
+def receipts(rows: QuerySet[Transaction]) -> Iterator[tuple[GasKey, int, int]]:
+    """Yield the gas and the fee of each receipt, read in batches along the index of `finished_at`."""
+    names = ("relayer__identifier", "relayer__network", "lane__chain_id", "lane__address", "requested_by", "kind")
+    values = rows.order_by("finished_at", "sequence")
+    rest: Any = values
+    columns = ("finished_at", "sequence", "gas_used", "effective_gas_price_text", *names)
+    while batch := list(rest.values_list(*columns)[:GAS_BATCH]):
+        for finished_at, _, gas_used, price, relayer, network, chain_id, address, requested_by, kind in batch:
+            fee = paid(gas_used, price)
+            if fee is not None:
+                name = network or network_name(chain_id)
+                day = finished_at.astimezone(UTC).date()
+                yield GasKey(day, relayer or "", name, chain_id, address, requested_by, kind), gas_used, fee
+        finished_at, key, *_ = batch[-1]
+        rest = values.filter(finished_at__gte=finished_at).exclude(finished_at=finished_at, sequence__lte=key)
+
+
+GROUPS: dict[str, tuple[str, Callable[[GasKey], str]]] = {
+    "relayer": ("Relayer", lambda key: key.relayer_id or "Deleted relayers"),
+    "network": ("Network", lambda key: key.network),
+    "token": ("Token or user", lambda key: key.requested_by or "The service"),
+    "day": ("Day", lambda key: key.day.isoformat()),
+}
+
+
+@dataclass
+class NetworkGas:
+    """What was paid on one network: in all, and by group and day."""
+
+    name: str
+    chain_id: int
+    total: GasSpent
+    groups: dict[str, GasSpent]
+    fees: dict[str, dict[date, int]]
+
+    @property
+    def title(self) -> str:
+        network = network_by_chain_id(self.chain_id)
+        return f"{self.name}: paid per day, in {network.symbol if network else 'wei'}"
+
+    def chart(self, days: list[date], *, by_day: bool) -> dict[str, str]:
+        """Return the fees of each day in coins, stacked by the groups that paid most."""
+        most = [] if by_day else sorted(self.groups, key=lambda name: -self.groups[name].fee)[:MAX_BARS]
+        datasets = [bars(name, self._coins(days, [name]), colour) for name, colour in zip(most, COLOURS, strict=False)]
+        if rest := [name for name in self.groups if name not in most]:
+            datasets.append(bars("Others" if most else "Paid", self._coins(days, rest), OTHERS_COLOUR))
+        return chart([f"{day:%d %b}" for day in days], datasets, y=FEE_AXIS)
+
+    def _coins(self, days: list[date], names: Iterable[str]) -> list[str | None]:
+        network = network_by_chain_id(self.chain_id)
+        fees = (sum(self.fees[name].get(day, 0) for name in names) for day in days)
+        return [decimal_text(fee, network.decimals if network else 0) for fee in fees]
+
+
+def by_network(spent: Mapping[GasKey, GasSpent], group: str) -> list[NetworkGas]:
+    """Return what was paid by network, those with most transactions first: their coins cannot be added."""
+    found: dict[int, NetworkGas] = {}
+    name_of = GROUPS[group][1]
+    for key, part in spent.items():
+        network = found.setdefault(key.chain_id, NetworkGas(key.network, key.chain_id, GasSpent(), {}, {}))
+        name = name_of(key)
+        network.total.add(part)
+        network.groups.setdefault(name, GasSpent()).add(part)
+        fees = network.fees.setdefault(name, {})
+        fees[key.day] = fees.get(key.day, 0) + part.fee
+    return sorted(found.values(), key=lambda network: (-network.total.transactions, network.name))
+
+
+def report(rows: QuerySet[Transaction], first: date, last: date, group: str) -> dict[str, Any]:
+    """Return the table and the charts of a page."""
+    networks = by_network(gas_spent(rows), group)
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    charts = [(each.title, each.chart(days, by_day=group == "day")) for each in networks[:MAX_CHARTS]]
+    lines = [
+        [*([name] if group != "network" else []), network.name, *cells(network, spent)]
+        for network in networks
+        for name, spent in sorted(network.groups.items(), key=lambda item: sort_key(group, *item))
+    ]
+    headers = [*([GROUPS[group][0]] if group != "network" else []), "Network", "Transactions", "Gas used", "Paid"]
+    return {
+        "table": Table(headers, lines[:MAX_LINES], max(0, len(lines) - MAX_LINES)) if lines else None,
+        "charts": charts,
+        "uncharted": max(0, len(networks) - MAX_CHARTS),
+    }
+
+
+def sort_key(group: str, name: str, spent: GasSpent) -> Any:
+    return name if group == "day" else (-spent.fee, name)
+
+
+def cells(network: NetworkGas, spent: GasSpent) -> list[str]:
+    fee = amount(spent.fee, network_by_chain_id(network.chain_id))
+    return [f"{spent.transactions:,}", f"{spent.gas_used:,}", fee]
