@@ -110,6 +110,11 @@ def role_of(groups: Collection[str]) -> str:
     return next((name for name in reversed(ROLES) if name in groups), "")
 
 
+def rank(name: str) -> int:
+    """Return a number that is higher the more a role may do; -1 for no role."""
+    return [*ROLES].index(name) if name else -1
+
+
 def grantable(user: Any) -> list[Role]:
     """Return the roles that a user can give to others: those without a permission that the user lacks."""
     if user.is_superuser:

@@ -50,8 +50,12 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not LOCAL
 SESSION_COOKIE_AGE = 12 * 60 * 60
 # Which users must have a second factor to use the admin; all others may.
 REQUIRE_SECOND_FACTOR = env.choice(
-    "REQUIRE_SECOND_FACTOR", "none" if LOCAL else "superusers", {"none", "superusers", "staff"}
+    "REQUIRE_SECOND_FACTOR",
+    "none" if LOCAL else "superusers",
+    {"none", "superusers", "Owner", "Manager", "Operator", "Viewer", "staff"},
 )
+# How long an invitation is valid.
+PASSWORD_RESET_TIMEOUT = 3 * 24 * 60 * 60
 SECURE_HSTS_SECONDS = 0 if LOCAL else 31_536_000
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
 SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
@@ -244,6 +248,7 @@ MIDDLEWARE = [
     "relayer_service.console.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "relayer_service.console.middleware.AuthenticationMiddleware",
+    "relayer_service.console.middleware.TimeZoneMiddleware",
     "relayer_service.console.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]

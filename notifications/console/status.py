@@ -22,7 +22,7 @@ from notifications.models import Delivery, Notification
 from notifications.writes import NotificationWrite
 from relayer_service.console import confirmation
 from relayer_service.console.confirmation import CONFIRMED, PendingAction, ReasonForm, Table
-from relayer_service.console.dates import ago_titled, to_the_minute, until
+from relayer_service.console.dates import IN_TIME_ZONE, ago_titled, to_the_minute, until
 from relayer_service.console.jobs import ask_or_start
 from relayer_service.console.panels import Panel, object_view
 from relayer_service.console.references import link
@@ -40,8 +40,9 @@ LOCAL_FORMAT = "%Y-%m-%dT%H:%M"
 
 class ReplayForm(forms.Form):
     since = forms.DateTimeField(
-        label="Created since (UTC)",
+        label="Created since",
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
+        help_text=IN_TIME_ZONE,
     )
     which = forms.ChoiceField(
         label="Deliveries",
@@ -74,7 +75,7 @@ class Status(Panel):
         elif changes:
             links["Disable"] = self.url("disable", notification)
         since = notification.failing_since or timezone.now() - timedelta(days=1)
-        initial = {"since": f"{since:{LOCAL_FORMAT}}"}
+        initial = {"since": f"{timezone.localtime(since):{LOCAL_FORMAT}}"}
         return {
             "webhook": {"posts": posts, "links": links, **read_facts(request, notification, found)},
             "facts_url": self.url("facts", notification),

@@ -1,19 +1,35 @@
 """The format of dates on all pages; `relayer_service.formats` sets the same for fields that Django renders."""
 
 from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.core.exceptions import ObjectDoesNotExist
 from django.utils import timezone
+from django.utils.functional import lazy
 from django.utils.html import format_html
 from django.utils.timesince import timeuntil
 
 
+def time_zone_of(user: Any) -> ZoneInfo | None:
+    """Return the time zone that a user has chosen; None for UTC, and if the system does not know it any more."""
+    try:
+        return ZoneInfo(user.preference.time_zone)
+    except (AttributeError, ObjectDoesNotExist, ZoneInfoNotFoundError, ValueError):
+        return None
+
+
+# The help text of fields for times, which names the time zone of the page.
+IN_TIME_ZONE: Any = lazy(lambda: f"In the time zone {timezone.get_current_timezone_name()}.", str)()
+
+
 def to_the_minute(moment: datetime | None, unset: str = "-") -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC" if moment else unset
+    return f"{timezone.localtime(moment):%Y-%m-%d %H:%M %Z}" if moment else unset
 
 
 def exact(moment: datetime | None, unset: str = "-") -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else unset
+    return f"{timezone.localtime(moment):%Y-%m-%d %H:%M:%S %Z}" if moment else unset
 
 
 def ago(moment: datetime | None) -> str:

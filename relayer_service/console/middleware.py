@@ -7,9 +7,12 @@ from django.contrib.auth.middleware import AuthenticationMiddleware as Authentic
 from django.contrib.messages.middleware import MessageMiddleware as Message
 from django.contrib.sessions.middleware import SessionMiddleware as Session
 from django.http import HttpRequest
+from django.utils import timezone
 from whitenoise.middleware import WhiteNoiseMiddleware as WhiteNoise
 
-API = "/api/v1/"
+from relayer_service.console.dates import time_zone_of
+
+API, ADMIN = "/api/v1/", "/admin/"
 
 
 class PagesOnly:
@@ -38,6 +41,19 @@ class SessionMiddleware(PagesOnly, Session): ...
 
 
 class AuthenticationMiddleware(PagesOnly, Authentication): ...
+
+
+class TimeZoneMiddleware:
+    """Shows times on pages of the admin in the time zone of their user."""
+
+    def __init__(self, get_response: Any) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if not request.path_info.startswith(ADMIN):
+            return self.get_response(request)
+        with timezone.override(time_zone_of(request.user)):
+            return self.get_response(request)
 
 
 class MessageMiddleware(PagesOnly, Message): ...

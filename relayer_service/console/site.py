@@ -55,11 +55,13 @@ class ConsoleSite(UnfoldAdminSite):
         return page
 
     def extra_urls(self) -> list[URLPattern]:
-        from relayer_service.console.sign_in import second_factor
+        from relayer_service.console.sign_in import account, invitations, second_factor
 
         # Those below `login/` are for users who have yet to give a code, or to set up a second factor.
         return [
             path("login/code/", second_factor.CodeView.as_view(), name="second_factor_code"),
             path("login/set-up/", second_factor.SetUpView.as_view(), name="second_factor_set_up"),
+            path("login/invitation/<str:uidb64>/", invitations.InvitationView.as_view(), name="invitation"),
+            path("account/", self.admin_view(account.account_view), name="account"),
             path("second-factor/", self.admin_view(second_factor.OverviewView.as_view()), name="second_factor"),
         ]

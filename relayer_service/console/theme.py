@@ -49,6 +49,7 @@ UNFOLD: dict[str, Any] = {
     "DASHBOARD_CALLBACK": "relayer_service.console.overview.dashboard.add_cards",
     "ACCOUNT": {
         "navigation": [
+            {"title": "Your account", "link": reverse_lazy("admin:account")},
             {"title": "Two-factor authentication", "link": reverse_lazy("admin:second_factor")},
             {"title": "Change password", "link": reverse_lazy("admin:password_change")},
         ]

@@ -81,6 +81,23 @@ def disable(user: User, reason: str) -> bool:
     return bool(deleted)
 
 
+class UserPreference(models.Model):
+    """What a user has chosen for all pages of the admin."""
+
+    # Without a constraint, as the last release deletes users but not these rows.
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="preference", db_constraint=False
+    )
+    time_zone = models.CharField(max_length=64, help_text="The name of the time zone that times are shown in.")
+
+    class Meta:
+        # Users manage their own.
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.time_zone
+
+
 class SignInAddressManager(models.Manager["SignInAddress"]):
     def remember(self, user: User, address: str) -> None:
         self.update_or_create(user=user, address=address, defaults={"last_at": DatabaseNow()})

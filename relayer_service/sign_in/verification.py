@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 from django.http import HttpRequest
 
+from relayer_service.roles import ROLES, rank, role_of
 from relayer_service.sign_in.models import SecondFactor
 
 # The identifier of the second factor that the session has passed.
@@ -21,9 +22,13 @@ def second_factor_of(user: Any) -> SecondFactor | None:
 
 
 def is_required(user: Any) -> bool:
-    if settings.REQUIRE_SECOND_FACTOR == "superusers":
-        return bool(user.is_superuser)
-    return bool(settings.REQUIRE_SECOND_FACTOR == "staff" and user.is_staff)
+    """Return whether a user must have a second factor; a role in the setting means it and those above it."""
+    required = settings.REQUIRE_SECOND_FACTOR
+    if required == "none" or user.is_superuser:
+        return bool(required != "none")
+    if required in ROLES:
+        return rank(role_of([group.name for group in user.groups.all()])) >= rank(required)
+    return bool(required == "staff" and user.is_staff)
 
 
 def is_verified(request: HttpRequest) -> bool:

@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
+from django.utils.timezone import localtime
 
 from chain.networks import networks
 from chain.nodes import failover as chain_nodes
@@ -22,7 +23,7 @@ from relayer_service.background.shares import waiting_for_others
 from relayer_service.console import confirmation
 from relayer_service.console.base import ResourceAdmin
 from relayer_service.console.confirmation import PendingAction, ReasonForm, Table
-from relayer_service.console.dates import ago
+from relayer_service.console.dates import ago, to_the_minute
 from relayer_service.console.overview.dashboard import label
 from relayer_service.storage.selections import Selection
 from relayers import guards
@@ -108,7 +109,7 @@ class NodesAdmin(ResourceAdmin):
         if not form.is_valid():
             return self._ask(request, node, "Take out for 1 h", EFFECT, form)
         until = take_out(node, request.user.get_username(), form.cleaned_data["reason"])
-        messages.success(request, f"{node.url} is taken out until {until:%H:%M} UTC.")
+        messages.success(request, f"{node.url} is taken out until {to_the_minute(until)}.")
         return HttpResponseRedirect(reverse(PAGE))
 
     def put_back_node(self, request: HttpRequest, key: str) -> HttpResponse:
@@ -194,8 +195,8 @@ def labels(node: Node, found: Statistics, halted: Collection[int]) -> list[str]:
 
 def held_back(node: Node, state: State) -> list[str]:
     until, outage = state.pauses.get(node.key), state.outages.get(node.key)
-    breaker = [label(f"circuit open until {until:%H:%M:%S}", "warning")] if until else []
-    return [*breaker, *([label(f"taken out until {outage.until:%H:%M}", "warning")] if outage else [])]
+    breaker = [label(f"circuit open until {localtime(until):%H:%M:%S}", "warning")] if until else []
+    return [*breaker, *([label(f"taken out until {localtime(outage.until):%H:%M}", "warning")] if outage else [])]
 
 
 def detail(found: Statistics, outage: NodeOutage | None) -> str:

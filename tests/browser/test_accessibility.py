@@ -57,7 +57,7 @@ READ_ONLY = {
     *("transactions/transaction", "transactions/lane"),
 }
 SINGLE = [
-    *("", "password_change/", "second-factor/", "auth/user/{auth/user}/password/"),
+    *("", "account/", "password_change/", "second-factor/", "auth/user/{auth/user}/password/"),
     # What asks before something is done.
     *("relayers/relayer/{relayers/relayer}/change/#settings", "relayers/relayer/{relayers/relayer}/pause/"),
     *(

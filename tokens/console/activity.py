@@ -17,7 +17,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from relayer_service.audit.models import AuditEntry
 from relayer_service.console import confirmation
 from relayer_service.console.confirmation import PendingAction, Table
-from relayer_service.console.dates import ago_titled, exact
+from relayer_service.console.dates import IN_TIME_ZONE, ago_titled, exact
 from relayer_service.console.panels import Panel, object_view
 from relayer_service.console.references import and_more, link
 from tokens.models import AccessToken, TokenUse, states
@@ -53,7 +53,9 @@ def listed(tokens: QuerySet[AccessToken]) -> str:
 
 class SinceForm(forms.Form):
     since = forms.DateTimeField(
-        label="It may have leaked at (UTC)", widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"})
+        label="It may have leaked at",
+        widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
+        help_text=IN_TIME_ZONE,
     )
 
 
@@ -90,7 +92,8 @@ class Activity(Panel):
     def leaked(self, request: HttpRequest, token: AccessToken) -> HttpResponse:
         """Show what was done with a token since a time, and what to do about it."""
         default = timezone.now() - timedelta(days=1)
-        form = SinceForm(request.GET if "since" in request.GET else {"since": f"{default:%Y-%m-%dT%H:%M}"})
+        since = f"{timezone.localtime(default):%Y-%m-%dT%H:%M}"
+        form = SinceForm(request.GET if "since" in request.GET else {"since": since})
         token.since = form.cleaned_data["since"] if form.is_valid() else default
         context = {
             **self.admin.admin_site.each_context(request),

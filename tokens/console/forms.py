@@ -20,6 +20,7 @@ from unfold.widgets import (
 from relayer_service import extensions
 from relayer_service.amounts import COINS
 from relayer_service.console.confirmation import ReasonForm
+from relayer_service.console.dates import IN_TIME_ZONE
 from relayer_service.console.forms import ResourceForm
 from spending.console.rule_fields import SpendingRulesField
 from spending.writes import stored_rules
@@ -189,6 +190,8 @@ class AccessTokenForm(ResourceForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if "expires_at" in self.fields:
+            self.fields["expires_at"].help_text = f"{IN_TIME_ZONE} If empty, it does not expire."
         if "scopes" in self.fields:
             labels = dict(Scope.choices)
             # Including the token's own, even if their extension is disabled.

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.timesince import timeuntil
 
-from relayer_service.console.dates import ago
+from relayer_service.console.dates import ago, to_the_minute
 from relayer_service.console.overview.attention import AttentionSubject, Cause, Example
 from relayer_service.console.overview.dashboard import Card
 from relayer_service.console.overview.getting_started import DEMO, Demo, Step, add_page
@@ -33,7 +33,7 @@ def attention(request: HttpRequest) -> AttentionSubject | None:
 
 def example(token: Any) -> Example:
     page = reverse("admin:tokens_accesstoken_change", args=[token.pk])
-    when = f"{token.expires_at:%Y-%m-%d %H:%M} UTC, in {timeuntil(token.expires_at, timezone.now(), depth=1)}"
+    when = f"{to_the_minute(token.expires_at)}, in {timeuntil(token.expires_at, timezone.now(), depth=1)}"
     used = f"last used {ago(token.last_used_at)}" if token.last_used_at else "never used"
     return Example(str(token), page, f"Expires on {when}; {used}.")
 

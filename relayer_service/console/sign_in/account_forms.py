@@ -22,7 +22,7 @@ NO_ROLE = "No role"
 NO_ROLE_TEXT = "Cannot sign in to the console, unless a superuser allows it under Advanced."
 CHANGE_PASSWORD = format_html('<a href="{}">Change the password</a>', "../password/")
 INACTIVE = "An inactive user cannot sign in, and their access tokens are rejected. The audit log keeps their name."
-PASSWORDLESS = "Without a password, a user cannot sign in, and can only own access tokens."
+PASSWORDLESS = "Without a password, a user signs in only after an invitation, and can own access tokens."
 # A user with any of these can sign in to the console: staff status follows from them.
 RIGHTS = {"role", "is_superuser", "groups", "user_permissions"}
 

@@ -19,9 +19,12 @@ from unfold.decorators import display
 from relayer_service.audit.recording import Values, changed, created, record, snapshot
 from relayer_service.audit.values import Hidden
 from relayer_service.console.audit import AuditedAdmin
+from relayer_service.console.sign_in.account import SessionsOfUsers
 from relayer_service.console.sign_in.account_forms import NO_ROLE, NewUserForm, PasswordForm, UserForm, current_role
+from relayer_service.console.sign_in.invitations import Inviting
 from relayer_service.console.sign_in.second_factor import ResettableSecondFactor
 from relayer_service.roles import ROLES, grantable, role_of
+from relayer_service.sign_in.verification import is_required, second_factor_of
 
 ADVANCED = "A role is enough for most users. What is set here comes in addition to it, and also allows signing in."
 BUILT_IN = (
@@ -97,11 +100,12 @@ class AccountAdmin(AuditedAdmin):
 
 
 @admin.register(User)
-class UserAdmin(ResettableSecondFactor, AccountAdmin, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # Django cannot subscript it
+class UserAdmin(Inviting, SessionsOfUsers, ResettableSecondFactor, AccountAdmin, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # Django cannot subscript it
     form = UserForm
     add_form = NewUserForm
     change_password_form = PasswordForm
-    list_display = ["username", "role", "email", "last_login", "is_active"]
+    actions_detail = ["invite", "sessions", "reset_second_factor"]
+    list_display = ["username", "role", "email", "second_factor", "last_login", "is_active"]
     list_filter = [RoleFilter, "is_active"]
     search_help_text = "Any part of a username, name or e-mail address"
     fieldsets = [
@@ -122,7 +126,7 @@ class UserAdmin(ResettableSecondFactor, AccountAdmin, DjangoUserAdmin, ModelAdmi
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         users: QuerySet[User] = super().get_queryset(request)
-        return users.prefetch_related("groups")
+        return users.select_related("second_factor").prefetch_related("groups")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         # Django builds a form class per request.
@@ -141,6 +145,11 @@ class UserAdmin(ResettableSecondFactor, AccountAdmin, DjangoUserAdmin, ModelAdmi
         form.save_m2m()
         form.save_rights()
         record([changed(form.instance, form.before) if change else created(form.instance)])
+
+    @display(description="second factor")
+    def second_factor(self, user: User) -> str:
+        state = "Off" if second_factor_of(user) is None else "On"
+        return "Off, required" if state == "Off" and user.is_staff and is_required(user) else state
 
     @display(description="role")
     def role(self, user: User) -> str:

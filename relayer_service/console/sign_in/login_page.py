@@ -18,6 +18,7 @@ from relayer_service.audit.recording import acted, record
 from relayer_service.background.shares import RETRY_AFTER_SECONDS, SIGNING_IN, Busy
 from relayer_service.sign_in.limits import PASSWORDS, Attempt, Count, Locked, address_of, is_within_cap
 from relayer_service.sign_in.models import SignInAddress
+from relayer_service.sign_in.sessions import remember_start
 from relayer_service.sign_in.verification import is_verified, second_factor_of
 
 # Hashing uses a whole core: the others are left to everything else, such as `/health`.
@@ -89,6 +90,7 @@ def record_sign_in(request: HttpRequest, how: str) -> None:
     with transaction.atomic():
         record([acted(user, how)])
         SignInAddress.objects.remember(user, address_of(request))
+    remember_start(request)
 
 
 def record_sign_out(request: HttpRequest) -> None:

@@ -247,8 +247,6 @@ class OverviewView(SecondFactorView):
 class ResettableSecondFactor:
     """Adds a page to users, where superusers reset the second factor of somebody who has lost it."""
 
-    actions_detail = ["reset_second_factor"]
-
     @action(description="Reset second factor", url_path="reset-second-factor", permissions=["reset_second_factor"])
     def reset_second_factor(self, request: HttpRequest, object_id: str) -> HttpResponse:
         user: User = self.get_object_or_404(request, object_id)  # type: ignore[attr-defined]  # of AuditedAdmin

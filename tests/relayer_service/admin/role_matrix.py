@@ -63,6 +63,7 @@ ROWS = [
     Row("Console", "overview, search, own password", STAFF, ["index", "search", "jsi18n"]),
     Row("Console", "overview, search, own password", STAFF, ["password_change", "password_change_done"]),
     Row("Console", "own second factor", STAFF, ["GET second_factor", "second_factor_set_up"]),
+    Row("Console", "own time zone and sessions", STAFF, ["account"]),
     Row("Console", "turn off a second factor that is not there", NOBODY, ["POST second_factor"]),
     Row("Console", "lists of an app, choices of a form", VIEWER, ["app_list", "autocomplete"]),
     Row("Console", "save filters of lists, choose columns", VIEWER, [f"{name}_preferences" for name in LISTS]),
@@ -122,6 +123,8 @@ ROWS = [
     Row("Access tokens", "rotate, set scopes", SUPERUSER, [f"{TOKEN}_rotate", f"{TOKEN}_reissue"]),
     *resource("Users", USERS, OWNER, add=OWNER, change=OWNER, delete=OWNER),
     Row("Users", "set a password", OWNER, [f"{USERS}_password_change"]),
+    Row("Users", "invite", OWNER, [f"{USERS}_invite"]),
+    Row("Users", "end sessions", OWNER, [f"{USERS}_sessions"]),
     Row("Users", "reset a second factor", SUPERUSER, [f"{USERS}_reset_second_factor"]),
     *resource("Groups", GROUPS, OWNER, add=SUPERUSER, change=SUPERUSER, delete=SUPERUSER),
     *log("Audit log", ENTRY),
@@ -135,6 +138,7 @@ ROWS = [
 NOT_OPENED = {
     "login": "open to all",
     "logout": "ends a session, of whoever has one",
+    "invitation": "open to all who have its link",
     "second_factor_code": "only between the password and the code",
     "view_on_site": "no object has a page on the site",
 }

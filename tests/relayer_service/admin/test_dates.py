@@ -53,3 +53,25 @@ def test_every_page_shows_moments_in_one_form(admin_client: Client, admin_user: 
     # How long ago something was has the moment as its title.
     ago = f'<time datetime="2026-01-02T03:04:05+00:00" title="{SECOND}">'
     assert ago in admin_client.get("/admin/tokens/accesstoken/").content.decode()
+
+
+def test_pages_have_the_time_zone_that_their_user_has_chosen(admin_client: Client, admin_user: User) -> None:
+    entry = AuditEntry.objects.create(at=NIGHT, action="acted", object_type="auth.user", object_id="admin")
+    assert admin_client.post("/admin/account/", {"time_zone": "Nowhere/At-all"}).status_code == 200
+    assert admin_client.post("/admin/account/", {"time_zone": "Asia/Tokyo"}).status_code == 302
+    AuditEntry.objects.exclude(pk=entry.pk).delete()
+    page = admin_client.get("/admin/relayer_service/auditentry/")
+    assert "2026-01-02 12:04" in page.text
+    assert "JST" in page.text
+    assert "UTC" not in strip_tags(page.text)
+    values = {"name": "Wallet", "user": admin_user.pk, "enabled": "on", "scopes": ["read"]}
+    form = admin_client.get("/admin/tokens/accesstoken/add/")
+    assert "In the time zone Asia/Tokyo. If empty, it does not expire." in form.text
+    admin_client.post(
+        "/admin/tokens/accesstoken/add/", values | {"expires_at_0": "2030-01-02", "expires_at_1": "12:00"}
+    )
+    assert AccessToken.objects.get().expires_at == datetime(2030, 1, 2, 3, tzinfo=UTC)
+    # Others, and threads that have served this user, keep theirs.
+    other = Client()
+    other.force_login(User.objects.create_superuser("other"))
+    assert "2026-01-02 03:04:05 UTC" in strip_tags(other.get("/admin/relayer_service/auditentry/").text)

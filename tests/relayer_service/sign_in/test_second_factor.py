@@ -12,6 +12,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from relayer_service.models import SecondFactor
+from relayer_service.roles import ROLES, assign
 from relayer_service.sign_in import codes
 from relayer_service.sign_in.models import enable
 from relayer_service.sign_in.verification import SESSION_KEY
@@ -77,6 +78,27 @@ def test_the_setting_names_who_must_have_one(settings: Any, db: None) -> None:
         ("staff", True),
         ("staff", False),
     }
+
+
+def test_a_role_in_the_setting_means_it_and_those_above(settings: Any, admin_client: Client) -> None:
+    for role in ROLES:
+        assign(User.objects.create_user(role, is_staff=True), role)
+    User.objects.create_user("staff", is_staff=True)
+    settings.REQUIRE_SECOND_FACTOR = "Manager"
+    client = Client()
+    found = {}
+    for user in User.objects.exclude(username="admin"):
+        client.force_login(user)
+        found[user.username] = client.get("/admin/").status_code
+    assert found == {"Viewer": 200, "Operator": 200, "Manager": 302, "Owner": 302, "staff": 200}
+    enable(User.objects.get(username="Owner"), codes.new_key(), 0)
+    settings.REQUIRE_SECOND_FACTOR = "none"
+    users = admin_client.get("/admin/auth/user/").context["cl"]
+    settings.REQUIRE_SECOND_FACTOR = "Manager"
+    states = {user.username: users.model_admin.second_factor(user) for user in users.result_list}
+    assert states == {"admin": "Off, required", "Manager": "Off, required", "Owner": "On"} | dict.fromkeys(
+        ["Viewer", "Operator", "staff"], "Off"
+    )
 
 
 def test_without_one_a_superuser_sets_it_up_and_does_nothing_else(client: Client, settings: Any, olga: User) -> None:

@@ -1,0 +1,108 @@
+"""Invitations: a link with which a new user sets a password, once and until it expires.
+
+The tokens are Django's for resetting a password. They depend on the hash of the password, even an unusable one: a new
+invitation, and a password, end those before.
+"""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.auth.forms import SetPasswordForm
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.views import PasswordResetConfirmView
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse, reverse_lazy
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+from unfold.decorators import action
+from unfold.widgets import UnfoldAdminPasswordWidget
+
+from relayer_service.audit.recording import acted, record
+from relayer_service.console.confirmation import PendingAction, ask
+
+TEXTS = [
+    "The link lets whoever has it set the password of {0} and sign in. It works once, within three days.",
+    "Earlier links to {0} end.",
+]
+
+
+def invite(user: User) -> str:
+    """Return the path of a new invitation; earlier ones end. The token is in the query, which is not logged."""
+    with transaction.atomic():
+        user.set_unusable_password()
+        user.save(update_fields=["password"])
+        record([acted(user, "Invited")])
+    key, token = urlsafe_base64_encode(force_bytes(user.pk)), default_token_generator.make_token(user)
+    return reverse("admin:invitation", args=[key], query={"token": token})
+
+
+# Untyped, like the admin classes that it is mixed with.
+class Inviting:
+    """Adds a page to users without a password, which shows a link to set one."""
+
+    @action(description="Invite", url_path="invite", permissions=["invite"])
+    def invite(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        user: User = self.get_object_or_404(request, object_id)  # type: ignore[attr-defined]  # of AuditedAdmin
+        if not self.has_invite_permission(request, user.pk):
+            raise PermissionDenied
+        pending = PendingAction.on_page(request, user.pk, reverse("admin:auth_user_change", args=[user.pk]))
+        if not pending.is_confirmed:
+            return ask(request, self, pending, "Invite", [text.format(user) for text in TEXTS], None)
+        context = {
+            **admin.site.each_context(request),
+            "title": f"Invitation of {user}",
+            "link": request.build_absolute_uri(invite(user)),
+            "back": pending.back,
+        }
+        response = render(request, "admin/account/invitation.html", context)
+        response["Cache-Control"] = "no-store"
+        return response
+
+    def has_invite_permission(self, request: HttpRequest, object_id: Any) -> bool:
+        """Return whether the user is active, has no password, and may be changed by that of the request."""
+        user = User.objects.filter(pk=object_id, is_active=True).first() if str(object_id).isdecimal() else None
+        if user is None or user.has_usable_password():
+            return False
+        return self.has_change_permission(request, user)  # type: ignore[attr-defined,no-any-return]  # of UserAdmin
+
+
+class PasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # Django cannot subscript it
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
+
+
+class InvitationView(PasswordResetConfirmView):
+    """Asks for the password of the invited user."""
+
+    template_name = "admin/account/set_password.html"
+    success_url = reverse_lazy("admin:login")
+    form_class = PasswordForm
+    title = "Set your password"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        # Django's view keeps the token in the session, and continues without it in the URL.
+        return super().dispatch(request, *args, token=request.GET.get("token", self.reset_url_token), **kwargs)
+
+    def get_user(self, uidb64: str) -> Any:
+        user = super().get_user(uidb64)
+        return user if user and user.is_active and not user.has_usable_password() else None
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**admin.site.each_context(self.request), **super().get_context_data(**kwargs)}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            current = User.objects.select_for_update().filter(pk=form.user.pk, is_active=True).first()
+            # Another request with the link was earlier, or a new link was made.
+            if current is None or current.password != form.user.password:
+                messages.error(self.request, "This invitation was used or withdrawn.")
+                return HttpResponseRedirect(str(self.success_url))
+            record([acted(form.user, "Accepted the invitation")])
+            messages.success(self.request, "Your password is set. Sign in with it.")
+            return super().form_valid(form)

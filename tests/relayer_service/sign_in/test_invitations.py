@@ -1,0 +1,83 @@
+"""Invitations: a link that sets the password of a new user, once."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.relayer_service.sign_in.signing_in import PASSWORD, recorded, sign_in
+
+USERS = "/admin/auth/user/"
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    user = User.objects.create(username="ada", is_staff=True)
+    user.set_unusable_password()
+    user.save()
+    return user
+
+
+def invited(admin_client: Client, user: User) -> str:
+    """Return a new link, without its host."""
+    page = admin_client.post(f"{USERS}{user.pk}/invite/")
+    assert page["Cache-Control"].startswith("no-store")
+    (path,) = re.findall(r"http://testserver(/admin/login/invitation/[^<]+)", page.text)
+    return str(path)
+
+
+def accept(path: str, password: str = PASSWORD) -> Any:
+    """Open a link and set a password; return the page or the redirect."""
+    client = Client()
+    form = client.get(path, follow=True)
+    place = form.redirect_chain[-1][0] if form.redirect_chain else path
+    # The token is not in the URL of the form.
+    assert "token" not in place or not form.context["validlink"]
+    return client.post(place, {"new_password1": password, "new_password2": password})
+
+
+def test_a_link_sets_a_password_once(admin_client: Client, ada: User) -> None:
+    assert "Invite" in admin_client.get(f"{USERS}{ada.pk}/change/").text
+    asked = admin_client.get(f"{USERS}{ada.pk}/invite/")
+    assert "Earlier links to ada end." in asked.text
+    path = invited(admin_client, ada)
+    assert accept(path, "short").context["form"].errors
+    assert accept(path)["Location"] == "/admin/login/"
+    assert sign_in("ada")["Location"] == "/admin/"
+    assert recorded() == [
+        ("admin", "ada", "127.0.0.1", "Invited"),
+        ("", "ada", "127.0.0.1", "Accepted the invitation"),
+        ("ada", "ada", "198.51.100.7", "Signed in"),
+    ]
+    assert "has expired, was used or withdrawn" in Client().get(path, follow=True).text
+    accept(path, "another-password")
+    assert User.objects.get(pk=ada.pk).check_password(PASSWORD)
+    # Who has a password is not invited: the link would take over the account.
+    assert admin_client.post(f"{USERS}{ada.pk}/invite/").status_code == 403
+
+
+def test_links_end_with_a_newer_one_after_three_days_and_with_the_user(
+    admin_client: Client, ada: User, settings: Any
+) -> None:
+    first, second = invited(admin_client, ada), invited(admin_client, ada)
+    accept(first)
+    User.objects.update(is_active=False)
+    accept(second)
+    User.objects.update(is_active=True)
+    settings.PASSWORD_RESET_TIMEOUT = -1
+    accept(second)
+    assert not User.objects.get(pk=ada.pk).has_usable_password()
+    settings.PASSWORD_RESET_TIMEOUT = 60
+    accept(second)
+    assert User.objects.get(pk=ada.pk).has_usable_password()
+
+
+def test_of_two_that_open_a_link_the_first_sets_the_password(admin_client: Client, ada: User) -> None:
+    path = invited(admin_client, ada)
+    late = Client()
+    place = late.get(path, follow=True).redirect_chain[-1][0]
+    accept(path)
+    late.post(place, {"new_password1": "another-password", "new_password2": "another-password"})
+    assert User.objects.get(pk=ada.pk).check_password(PASSWORD)
