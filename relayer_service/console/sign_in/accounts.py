@@ -105,7 +105,7 @@ class UserAdmin(Inviting, SessionsOfUsers, ResettableSecondFactor, AccountAdmin,
     add_form = NewUserForm
     change_password_form = PasswordForm
     actions_detail = ["invite", "sessions", "reset_second_factor"]
-    list_display = ["username", "role", "email", "second_factor", "last_login", "is_active"]
+    list_display = ["username", "role", "email", "factor_state", "last_login", "is_active"]
     list_filter = [RoleFilter, "is_active"]
     search_help_text = "Any part of a username, name or e-mail address"
     fieldsets = [
@@ -147,7 +147,7 @@ class UserAdmin(Inviting, SessionsOfUsers, ResettableSecondFactor, AccountAdmin,
         record([changed(form.instance, form.before) if change else created(form.instance)])
 
     @display(description="second factor")
-    def second_factor(self, user: User) -> str:
+    def factor_state(self, user: User) -> str:
         state = "Off" if second_factor_of(user) is None else "On"
         return "Off, required" if state == "Off" and user.is_staff and is_required(user) else state
 
