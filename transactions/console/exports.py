@@ -1,8 +1,9 @@
 """CSV exports of transactions, and of what was paid for gas. Times are in UTC, amounts are integers in wei."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from django.db.models import QuerySet
 
 from chain.networks import network_by_chain_id
 from relayer_service.csv_export import EXPORT_BATCH, csv_lines
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerTag
 from transactions.console import formatting
 from transactions.models import Attempt, Lane, Transaction
 from transactions.records.list_payloads import LARGE_COLUMNS
@@ -21,7 +22,7 @@ from transactions.records.representation import optional_timestamp
 GAS_BATCH = 5_000
 GAS_COLUMNS = [
     *("day", "relayer_id", "network", "chain_id", "address", "requested_by", "kind"),
-    *("transactions", "gas_used", "fee"),
+    *("transactions", "gas_used", "fee", "relayer_tags"),
 ]
 
 
@@ -53,6 +54,7 @@ CELLS: dict[str, Callable[[Transaction], object]] = {
     "effective_gas_price": lambda row: row.effective_gas_price_text,
     "fee": lambda row: paid(row.gas_used, row.effective_gas_price_text),
     "contract_address": lambda row: row.contract_address,
+    "relayer_tags": lambda row: " ".join(row.relayer.tags) if row.relayer else None,
 }
 
 
@@ -79,6 +81,7 @@ def relate(batch: Sequence[Transaction]) -> None:
     relayers = (
         Relayer.objects.select_related("health")
         .only(*RELAYER_COLUMNS)
+        .prefetch_related("tag_rows")
         .in_bulk({row.relayer_id for row in batch if row.relayer_id is not None})
     )
     keys = {key for row in batch for key in (row.mined_attempt_id, row.last_attempt_id) if key is not None}
@@ -131,8 +134,21 @@ def gas_lines(rows: QuerySet[Transaction]) -> Iterator[str]:
         total.transactions += 1
         total.gas_used += gas_used
         total.fee += fee
-    cells = ([*key, spent[key].transactions, spent[key].gas_used, spent[key].fee] for key in sorted(spent))
+    tags = tags_of({key.relayer_id for key in spent})
+    cells = ([*key, *astuple(spent[key]), " ".join(tags[key.relayer_id])] for key in sorted(spent))
     return csv_lines(GAS_COLUMNS, cells)
+
+
+def tags_of(relayer_ids: set[str]) -> dict[str, list[str]]:
+    """Return the sorted tags of relayers by ID."""
+    found: dict[str, list[str]] = defaultdict(list)
+    rest = sorted(relayer_ids - {""})
+    while batch := rest[:EXPORT_BATCH]:
+        rows = RelayerTag.objects.filter(relayer__identifier__in=batch).order_by("name")
+        for identifier, name in rows.values_list("relayer__identifier", "name"):
+            found[identifier].append(name)
+        rest = rest[EXPORT_BATCH:]
+    return found
 
 
 def receipts(rows: QuerySet[Transaction]) -> Iterator[tuple[GasKey, int, int]]:
