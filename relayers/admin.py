@@ -29,7 +29,7 @@ from relayer_service.extensions import is_enabled
 from relayers import guards, policy_fields
 from relayers.console import formatting
 from relayers.console.bulk_edit import BulkEditAdmin
-from relayers.console.filters import NetworkFilter, ProblemFilter, RelayerStateFilter, used_networks
+from relayers.console.filters import NetworkFilter, ProblemFilter, RelayerStateFilter, TagFilter, used_networks
 from relayers.console.formatting import column, report
 from relayers.console.forms import FUNDING, TOP_UP_FIELDS, RelayerForm, shows_signing
 from relayers.console.nodes import NodesAdmin
@@ -42,7 +42,7 @@ from signers.models import Signer
 from spending.console.formatting import shown_rules
 from spending.writes import stored_rules
 
-ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "notification", "paused"]
+ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "notification", "paused", "tags"]
 SHOWN_NODES = ["shown_rpc_urls", "shown_private_rpc_urls", "private_fallback_blocks"]
 FUNDS = "Reserve and automatic top-up"
 POLICIES, RULES, SETTINGS = "policies", "rules", "settings"
@@ -87,6 +87,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     list_filter = [
         RelayerStateFilter,
         NetworkFilter,
+        TagFilter,
         ProblemFilter,
         ("signer", AutocompleteSelectFilter),
         ("notification", AutocompleteSelectFilter),
@@ -112,7 +113,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         "last_check": "health__checked_at",
         "created": "sequence",
     }
-    allowed_lookups = {"state", "network", "problem"}
+    allowed_lookups = {"state", "network", "tag", "problem"}
     allowed_keys = {"signer__sequence__exact", "notification__sequence__exact"}
     audited_relations = ["signer", "notification", "spending", "funding_relayer", "health"]
     actions = ["pause_selected", "resume_selected", "check_selected_now", "edit_selected"]
@@ -128,7 +129,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Relayer | None = None) -> Any:
         if obj and not self.has_change_permission(request, obj):
-            account = ["shown_address" if name == "address" else name for name in ACCOUNT]
+            account = [f"shown_{name}" if name in {"address", "tags"} else name for name in ACCOUNT]
             signing = ["shown_signing"] if shows_signing(obj) else []
             return [
                 (None, {"fields": ["shown_policies", *signing], "classes": [POLICIES]}),
@@ -151,7 +152,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Relayer | None = None) -> list[str]:
         shown = ["shown_address", "shown_rpc_urls", "shown_private_rpc_urls", "shown_policies", "shown_signing"]
-        return [*(["identifier"] if obj else []), *shown, "shown_rules", "created_at"]
+        return [*(["identifier"] if obj else []), *shown, "shown_rules", "shown_tags", "created_at"]
 
     def get_list_display(self, request: HttpRequest) -> list[str]:
         """Return the columns, without that of transactions for staff who cannot view them."""
@@ -191,6 +192,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         shown, age = formatting.amount(found, networks().get(relayer.network)), formatting.balance_age(relayer)
         return format_html('{}<span class="block text-xs">{}</span>', shown, age) if age else shown
 
+    shown_tags = column("tags", lambda relayer: ", ".join(relayer.tags) or "none")
     shown_signer = column("signer", lambda relayer: link(relayer.signer))
     runway = column("runway", formatting.runway)
     last_transaction = column("last transaction", lambda relayer: ago_titled(relayer.last_transaction_at))
@@ -243,7 +245,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         relayers = list(objs)
         counts, protected = {str(self.opts.verbose_name_plural): len(relayers)}, []
         for relation in self.opts.related_objects:
-            if relation.name == "health":
+            if relation.name in {"health", "tag_rows"}:
                 continue
             rows = relation.related_model._base_manager.filter(**{f"{relation.field.name}__in": relayers})
             name = str(relation.related_model._meta.verbose_name_plural)
@@ -262,7 +264,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> None:
         try:
             with transaction.atomic():
-                super().delete_queryset(request, queryset)
+                super().delete_queryset(request, queryset.prefetch_related("tag_rows"))
         except guards.DeletionRefused as refusal:
             self.message_user(request, f"Not deleted: {refusal}", messages.ERROR)
 

@@ -24,7 +24,14 @@ from relayers.health.probes import ProbeCache
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.models.top_ups import TOP_UP_COLUMNS, TopUpAmounts
 from relayers.policies import POLICIES, validate_policies
-from relayers.serializers.relayers import MAX_COUNT, NetworkField, RpcUrlsField, SigningKindsField, SpendingRulesField
+from relayers.serializers.relayers import (
+    MAX_COUNT,
+    NetworkField,
+    RpcUrlsField,
+    SigningKindsField,
+    SpendingRulesField,
+    TagsField,
+)
 from relayers.serializers.top_ups import TopUpRequest, WeiAmountField
 from relayers.writes import NODE_FIELDS, RelayerFollower, RelayerWrite
 from signers.followers import first_names
@@ -35,7 +42,7 @@ from spending.writes import stored_rules
 # The fields that `Relayer.clean` checks.
 NETWORK_FIELDS = {*NODE_FIELDS, "address"}
 NO_FUNDING = "there is no relayer with this id in the service, or before this one in the file"
-# Values of fields that an entry omits; `paused`, `spending_rules` and `reserve` stay as they are.
+# Values of fields that an entry omits; `paused`, `tags`, `spending_rules` and `reserve` stay as they are.
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("chain_id", "address", *MASKED_COLUMNS, "private_fallback_blocks", "top_up")),
     "policies": {},
@@ -65,6 +72,7 @@ class RelayerEntry(StrictSerializer):
     signer_id = ReferenceField("signers")
     notification_id = ReferenceField("notifications", required=False)
     paused = BooleanField(required=False)
+    tags = TagsField(required=False)
     custom_rpc_urls = RpcUrlsField(required=False)
     private_rpc_urls = RpcUrlsField(required=False)
     private_fallback_blocks = IntegerField(min_value=1, max_value=MAX_COUNT, required=False)
@@ -80,7 +88,7 @@ class RelayerSection(Section):
     entry = RelayerEntry
     # The rules are not joined: see `HolderWrite`.
     queryset = Relayer.objects.select_related("signer", "notification", "funding_relayer", "health").prefetch_related(
-        "spending"
+        "spending", "tag_rows"
     )
     write_class = RelayerWrite
     more_columns = ("reserve_text", "funding_relayer_id", *(TOP_UP_COLUMNS[name] for name in TopUpAmounts._fields))
@@ -176,7 +184,7 @@ class RelayerSection(Section):
             raise ConcurrentChange from None
 
     def snapshot(self, row: Any) -> dict[str, Any]:
-        return {**super().snapshot(row), "spending_rules": stored_rules(row)}
+        return {**super().snapshot(row), "spending_rules": stored_rules(row), "tags": row.tags}
 
     def locked_rows(self) -> QuerySet[Any]:
         return self.queryset.select_for_update(of=("self",))
@@ -228,6 +236,7 @@ class RelayerSection(Section):
             "signer_id": escape(row.signer.identifier),
             "notification_id": escape(row.notification.identifier) if row.notification else None,
             "paused": row.paused,
+            "tags": row.tags or None,
             **{column: entries or None for column, entries in urls.items()},
             "private_fallback_blocks": row.private_fallback_blocks,
             "policies": {name: row.policies[name] for name in names} or None,

@@ -29,6 +29,7 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers import guards, schema
 from relayers.list_filters import LIST_FILTERS
 from relayers.models import NOT_FOUND, Relayer
+from relayers.reach import reached
 from relayers.serializers.networks import NetworkSerializer
 from relayers.serializers.relayers import ManagedRelayerSerializer, RelayerSerializer, StatusSerializer
 from relayers.signatures.signing import NO_ADDRESS
@@ -89,7 +90,7 @@ class RelayerViewSet(
     def get_queryset(self) -> QuerySet[Any]:
         rows = super().get_queryset()
         if only := getattr(self.request.auth, "only_relayers", None):
-            rows = rows.filter(identifier__in=only)
+            rows = reached(only, rows)
         return (
             rows
             if self.action == "list"
@@ -128,8 +129,7 @@ class RelayerViewSet(
         def start(serializer: Any) -> dict[str, Any]:
             values = serializer.validated_data
             rows = apply_filters(Relayer.objects.all(), LIST_FILTERS, values["filter"])
-            if only := self.request.auth.allowed_relayers:  # type: ignore[union-attr]  # a token
-                rows = rows.filter(identifier__in=only)
+            rows = reached(self.request.auth.allowed_relayers, rows)  # type: ignore[union-attr]  # a token
             return jobs.start(self.request, kind, rows, values.get("reason", ""))
 
         return idempotency.run_idempotently(self, self._valid, start)

@@ -19,6 +19,7 @@ from relayer_service.writes import BATCH_SIZE, Values
 from relayers import guards
 from relayers.health.probes import ProbeCache
 from relayers.models import ACCOUNT_COLUMNS, MASKED_COLUMNS, NO_READINGS, Relayer, RelayerHealth
+from relayers.models.tags import save_tags
 from relayers.models.top_ups import CLEARED, TOP_UP_COLUMNS
 from relayers.pausing import report_removed_top_ups, write_paused
 from relayers.tasks import check_relayers_now
@@ -65,6 +66,9 @@ class RelayerWrite(HolderWrite[Relayer]):
         self.paused: bool | None = None
         self.stored_signer = None if self.is_new else row.signer
         self.removes_top_up = False
+        self.changes_tags = False
+        if self.is_new:
+            row.tags = []
 
     def set(self, values: Values) -> None:
         """Set all values except the address, which `check_account` finds, and the pause."""
@@ -82,6 +86,9 @@ class RelayerWrite(HolderWrite[Relayer]):
             self._set_top_up(values["top_up"] or {})
         if "reserve" in values:
             self.row.reserve_text = str(values["reserve"]) if values["reserve"] else None
+        if "tags" in values:
+            self.row.tags = sorted({*(values["tags"] or [])})
+            self.changes_tags = self.row.tags != self.before.get("tags", [])
         if {"top_up", "reserve"} & values.keys() and self.row.top_up and self.row.top_up.minimum <= self.row.reserve:
             self.warnings.append(("reserve", ABOVE_MINIMUM))
         if values.get("paused", self.row.paused) != self.row.paused:
@@ -245,6 +252,7 @@ class RelayerWrite(HolderWrite[Relayer]):
         for row in later:
             _set_columns(row, [*CLEARED.values()])
         super().save_rows(writes)
+        save_tags({write.row.pk: write.row.tags for write in writes if write.changes_tags})
         cls._save_health(writes)
         for row, values in zip(later, top_ups, strict=True):
             _set_columns(row, values)
@@ -298,6 +306,8 @@ def _columns_of(field: str) -> list[str]:
     """Return the columns of an API field."""
     if field == "top_up":
         return [*TOP_UP_COLUMNS.values()]
+    if field == "tags":
+        return []
     return [COLUMNS.get(field, field), *([MASKED_COLUMNS[field], "node_keys"] if field in MASKED_COLUMNS else [])]
 
 

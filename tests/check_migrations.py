@@ -32,6 +32,7 @@ LARGE_TABLES = {
     ("notifications", "attempt"),
     ("relayers", "relayer"),
     ("relayers", "relayerhealth"),
+    ("relayers", "relayertag"),
     ("relayer_service", "auditentry"),
     ("relayer_service", "callcount"),
     ("relayer_service", "idempotentrequest"),

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError, models, transaction
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from relayer_service.audit.recording import changed, record
 from relayer_service.database.prefixes import prefix_index
@@ -197,7 +198,8 @@ class AccessToken(models.Model):
         db_default=[],
         blank=True,
         validators=[validate_relayer_ids],
-        help_text="IDs of relayers that it can send and sign with, and change. If empty, all relayers.",
+        help_text="IDs of relayers, or tag:NAME for those with a tag, that it can send and sign with, and change. "
+        "If empty, all relayers.",
     )
     spending = models.ForeignKey(
         SpendingPolicy,
@@ -308,9 +310,13 @@ class AccessToken(models.Model):
 
     @property
     def only_relayers(self) -> list[str]:
-        """The IDs of the relayers that it can read; empty: all."""
+        """The relayers that it can read, as in `allowed_relayers`; empty: all."""
         reads_all = not self.scopes or self.has_scope(scopes.Scope.READ)
         return [] if reads_all else list(self.allowed_relayers)
+
+    def reaches(self, relayer_id: str) -> bool:
+        """Return whether it can send and sign with a relayer, and change it, as its tags are now."""
+        return bool(import_string("relayers.reach.reaches")(self.allowed_relayers, relayer_id))
 
     @property
     def permissions(self) -> str:

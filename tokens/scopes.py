@@ -7,6 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import TextChoices
 
 from relayer_service import extensions
+from relayer_service.tags import tags_in, validate_tag
 
 
 class Scope(TextChoices):
@@ -52,4 +53,6 @@ def validate_scopes(scopes: Any) -> None:
 
 def validate_relayer_ids(identifiers: Any) -> None:
     if not isinstance(identifiers, list) or not all(isinstance(each, str) and each for each in identifiers):
-        raise ValidationError("Must be a list of relayer IDs.")
+        raise ValidationError("Must be a list of relayer IDs, or tag:NAME.")
+    for name in tags_in(identifiers):
+        validate_tag(name)

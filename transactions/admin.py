@@ -69,6 +69,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         filters.StatusFilter,
         ("relayer", filters.RelayerFilter),
         filters.RelayerNetworkFilter,
+        filters.RelayerTagFilter,
         filters.KindFilter,
         filters.TokenFilter,
         filters.CreatedPeriodFilter,
@@ -85,7 +86,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     palette_columns = ["status", "relayer", "external_id"]
     sort_orders = {"created": "sequence"}
     allowed_lookups = {
-        *("status", "network", "kind", "created", "finished", "token"),
+        *("status", "network", "tag", "kind", "created", "finished", "token"),
         *("created_at_from", "created_at_to", "finished_at_from", "finished_at_to"),
     }
     allowed_keys = {filters.RELAYER}

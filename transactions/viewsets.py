@@ -18,6 +18,7 @@ from relayer_service.api.throttling import SendRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
 from relayers.models import NOT_FOUND, Relayer, find_relayer
+from relayers.reach import reached
 from transactions import schema
 from transactions.models import IS_IN_STATUS, Status, Transaction
 from transactions.records import finding, queues
@@ -277,7 +278,7 @@ class TransactionViewSet(ResourceViewSet):
     def _readable_relayer(self, relayer_id: str) -> Relayer:
         rows = _relayers()
         if only := getattr(self.request.auth, "only_relayers", None):
-            rows = rows.filter(identifier__in=only)
+            rows = reached(only, rows)
         relayer = find_relayer(relayer_id, rows)
         self.check_object_permissions(self.request, relayer)
         return relayer

@@ -134,6 +134,7 @@ class RelayerFields(TypedDict, total=False):
     private_rpc_urls: Sequence[RpcUrlFields | str]
     private_fallback_blocks: int
     policies: PolicyFields
+    tags: Sequence[str]
     allow_signing: Sequence[Signing]
     spending_rules: SpendingRuleFields
     top_up: TopUpFields
@@ -149,6 +150,7 @@ class RelayerChanges(TypedDict, total=False):
     private_rpc_urls: Sequence[RpcUrlFields | str] | None
     private_fallback_blocks: int | None
     policies: PolicyFields | None
+    tags: Sequence[str] | None
     allow_signing: Sequence[Signing] | None
     spending_rules: SpendingRuleFields | None
     top_up: TopUpFields | None
@@ -196,6 +198,7 @@ class RelayerFilter(TypedDict, total=False):
     q: str
     network: str
     signer_id: str
+    tag: str
     state: RelayerState
 
 

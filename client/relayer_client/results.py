@@ -262,6 +262,7 @@ class ListedRelayer:
 class ManagedRelayer(ListedRelayer):
     """A relayer with all its configuration."""
 
+    tags: tuple[str, ...] | None = None
     allow_signing: tuple[Signing, ...] | None = None
     spending_rules: SpendingRules | None = None
     top_up: TopUp | None = None

@@ -71,4 +71,4 @@ class IsAllowedRelayer(BasePermission):
             return True
         if scope not in WITHIN_LIMITS:
             self.code = ErrorCode.TOKEN_LIMITED
-        return not token.allowed_relayers or obj.identifier in token.allowed_relayers
+        return bool(token.reaches(obj.identifier))

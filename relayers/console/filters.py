@@ -9,15 +9,16 @@ from unfold.contrib.filters.admin import CheckboxFilter, DropdownFilter
 
 from relayer_service.console.lists.filters import StateFilter
 from relayer_service.database.literals import with_literals
-from relayers.models import ACTIVE, CONDITIONS
+from relayers.models import ACTIVE, CONDITIONS, RelayerTag
 from relayers.models.health import BALANCE_USED_UP_SOON, CHECK_FAILURES, NODES_FAILING, USED_UP_SOON, of_relayer
+from relayers.models.tags import tagged
 
 TABS = ["disabled", "low balance", "paused", "no address", "nodes failing", "unknown", ACTIVE]
 NAMES = """
 WITH RECURSIVE names(name) AS (
-  SELECT min(network) FROM {table}
+  SELECT min({column}) FROM {table}
   UNION ALL
-  SELECT (SELECT min(network) FROM {table} WHERE network > names.name) FROM names WHERE names.name IS NOT NULL
+  SELECT (SELECT min({column}) FROM {table} WHERE {column} > names.name) FROM names WHERE names.name IS NOT NULL
 )
 SELECT name FROM names
 """
@@ -67,8 +68,26 @@ class NetworkFilter(CheckboxFilter):
         return queryset.filter(network__in=self.value()) if self.value() else queryset
 
 
-def used_networks(model: type[Model]) -> list[str]:
-    """Return the networks of a table; each step reads one entry of the index."""
+class TagFilter(NetworkFilter):
+    """Offers the tags in use; of several, a relayer has at least one."""
+
+    title = "tag"
+    parameter_name = "tag"
+    column = "pk"
+
+    def used(self, model: type[Model]) -> list[str]:
+        return used_tags()
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(**{f"{self.column}__in": tagged(self.value())}) if self.value() else queryset
+
+
+def used_tags() -> list[str]:
+    return used_networks(RelayerTag, "name")
+
+
+def used_networks(model: type[Model], column: str = "network") -> list[str]:
+    """Return the networks of a table, or another column's values; each step reads one entry of the index."""
     with connection.cursor() as cursor:
-        cursor.execute(NAMES.format(table=model._meta.db_table))
+        cursor.execute(NAMES.format(table=model._meta.db_table, column=column))
         return [name for (name,) in cursor.fetchall() if name is not None]

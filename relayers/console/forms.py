@@ -16,6 +16,7 @@ from relayer_service.console.forms import ResourceForm, declare_fields
 from relayer_service.evm import validate_evm_address
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
+from relayer_service.tags import validate_tags
 from relayers.console.url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlRowsField
 from relayers.health.probes import ProbeCache
 from relayers.models import MASKED_COLUMNS, Relayer
@@ -46,6 +47,22 @@ UNREADABLE = "The stored URLs cannot be decrypted: {}. URLs entered here replace
 def shows_signing(relayer: Relayer | None) -> bool:
     """Return whether a page has the field: without the extension, only to show and remove what is set."""
     return extensions.is_enabled("signing") or bool(relayer and relayer.allow_signing)
+
+
+class TagsField(forms.CharField):
+    """Tags, separated by spaces or commas."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(required=False, widget=UnfoldAdminTextInputWidget(), **kwargs)
+
+    def prepare_value(self, value: Any) -> Any:
+        return " ".join(value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        return value if isinstance(value, list) else (value or "").replace(",", " ").split()
+
+    def run_validators(self, value: Any) -> None:
+        validate_tags(value)
 
 
 class NetworkInput(UnfoldAdminTextInputWidget):
@@ -93,6 +110,10 @@ class RelayerForm(ResourceForm):
         help_text="Nodes that do not publish transactions before they are mined, used instead of the network's if the "
         "policy private_transactions is set. Stored and shown like RPC URLs.",
     )
+    tags = TagsField(
+        help_text="Names that group relayers, separated by spaces. Tokens with tag:NAME reach those with this tag: "
+        "a change takes effect at their next request.",
+    )
     allow_signing = forms.MultipleChoiceField(
         label="Allow signing",
         required=False,
@@ -126,10 +147,11 @@ class RelayerForm(ResourceForm):
         super().__init__(*args, **kwargs)
         if self.is_bound and self.answers:
             self.write.answers = self.answers
+        self.fields["tags"].initial = self.instance.tags
         for name in FORM_FIELDS:
             self.fields[PREFIX + name].initial = shown(self.instance.policies.get(name))
         self._read_amounts_in_coins()
-        for name in (*(PREFIX + name for name in FORM_FIELDS), "reserve", *TOP_UP_AMOUNTS):
+        for name in (*(PREFIX + name for name in FORM_FIELDS), "reserve", "tags", *TOP_UP_AMOUNTS):
             self.fields[name].show_hidden_initial = bool(self.instance.pk)
         target: Any = self.fields.get("notification")
         if target:
@@ -195,10 +217,8 @@ class RelayerForm(ResourceForm):
         for column, field in NODE_ROWS.items():
             if field in changed & cleaned.keys():
                 values[column] = [entry for entry, _ in self.rows[column].merged()]
-        if "reserve" in changed & cleaned.keys():
-            values["reserve"] = cleaned["reserve"]
-        if "spending_rules" in changed & cleaned.keys():
-            values["spending_rules"] = cleaned["spending_rules"]
+        for name in {"reserve", "spending_rules", "tags"} & changed & cleaned.keys():
+            values[name] = cleaned[name]
         return values
 
     def _top_up(self, cleaned: dict[str, Any], changed: Any) -> dict[str, Any]:

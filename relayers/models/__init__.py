@@ -16,8 +16,10 @@ from relayers.models.relayers import (
     find_relayer,
     validate_signing_kinds,
 )
+from relayers.models.tags import RelayerTag
 
 __all__ = [
     "ACCOUNT_COLUMNS", "ACTIVE", "CONDITIONS", "MASKED_COLUMNS", "MAX_CHAIN_ID", "NOT_FOUND", "NO_READINGS", "PRIVATE",
-    "PROBLEMS", "UNKNOWN_NODES", "NodeOutage", "Relayer", "RelayerHealth", "find_relayer", "validate_signing_kinds",
+    "PROBLEMS", "UNKNOWN_NODES", "NodeOutage", "Relayer", "RelayerHealth", "RelayerTag", "find_relayer",
+    "validate_signing_kinds",
 ]  # fmt: skip

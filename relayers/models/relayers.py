@@ -4,6 +4,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
+from django.utils.functional import cached_property
 from eth_utils.address import to_checksum_address
 
 from chain.networks import networks, unknown
@@ -168,6 +169,10 @@ class Relayer(Resource):
         }
         return [state for state in PROBLEMS if held[state]] or [ACTIVE]
 
+    @cached_property
+    def tags(self) -> list[str]:
+        return [] if self._state.adding else sorted(row.name for row in self.tag_rows.all())
+
     @property
     def reserve(self) -> int:
         """What stays on the account: a transaction that could leave less waits. In wei, 0 if it is not set."""
@@ -203,6 +208,7 @@ class Relayer(Resource):
             "signer_id": self.signer.identifier,
             "notification_id": self.notification and self.notification.identifier,
             "paused": self.paused,
+            "tags": self.tags,
             **{
                 column: hidden_column(self, column, shown=getattr(self, masked))
                 for column, masked in MASKED_COLUMNS.items()

@@ -33,6 +33,7 @@ from relayer_service.net import addresses, outgoing
 from relayer_service.net.addresses import MASK
 from relayer_service.net.incoming import InsufficientScope
 from relayer_service.storage.resources import Resource
+from relayer_service.tags import MAX_TAGS, validate_tag
 from relayers import guards
 from relayers.health.probes import ProbeCache
 from relayers.list_filters import LIST_FILTERS
@@ -47,6 +48,7 @@ from spending.shape import SpendingRules, SpendingRulesPatch, merge_rules
 from spending.writes import stored_rules
 
 SIGNING_KINDS = "What the extension `signing` can sign with its key. A signed permit can empty the account."
+TAGS = "Names that group relayers, sorted: `a-z`, `0-9`, `-` and `_`. Tokens reach those with a tag by `tag:NAME`."
 MAX_WEIGHT = 100
 MAX_URLS = 50
 MAX_COUNT = 2**31 - 1
@@ -129,6 +131,13 @@ class SigningKindsField(ListField):
         super().__init__(max_length=len(Relayer.SigningKind), **kwargs)
 
 
+class TagsField(ListField):
+    child = StringField(validators=[validate_tag])
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=MAX_TAGS, help_text=TAGS, **kwargs)
+
+
 class RelayerSerializer(ResourceSerializer):
     """An account on a network, with its policies; fields that are not set are omitted."""
 
@@ -153,6 +162,7 @@ class RelayerSerializer(ResourceSerializer):
 class ManagedRelayerSerializer(RelayerSerializer):
     """A relayer with the fields that the interface document does not show; fields that are not set are omitted."""
 
+    tags = TagsField(required=False)
     allow_signing = SigningKindsField(required=False, help_text=SIGNING_KINDS)
     spending_rules = SpendingRules(source="spending.rules", required=False)
     top_up = TopUpSerializer(source="*", required=False, help_text="Its automatic top-up; omitted if it has none.")
@@ -308,6 +318,7 @@ class CreateRelayerSerializer(FundedMixin, CreateSerializer):
     private_rpc_urls = RpcUrlsField(required=False, help_text=PRIVATE_NODES)
     private_fallback_blocks = IntegerField(min_value=1, max_value=MAX_COUNT, required=False, help_text=FALLBACK_BLOCKS)
     policies = PoliciesField(required=False)
+    tags = TagsField(required=False)
     allow_signing = SigningKindsField(required=False, help_text=SIGNING_KINDS)
     spending_rules = SpendingRulesField(required=False, help_text="What it can send and spend.")
     top_up = TopUpRequest(required=False, help_text=TOP_UP_HELP)
@@ -348,6 +359,7 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
         min_value=1, max_value=MAX_COUNT, required=False, allow_null=True, help_text=FALLBACK_BLOCKS
     )
     policies = PoliciesPatchField(required=False, allow_null=True, help_text="Merged by name; null removes a policy.")
+    tags = TagsField(required=False, allow_null=True)
     allow_signing = SigningKindsField(required=False, allow_null=True, help_text=SIGNING_KINDS)
     spending_rules = SpendingRulesPatchField(
         required=False, allow_null=True, help_text="Merged by name; null removes a rule."

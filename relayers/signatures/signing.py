@@ -18,6 +18,7 @@ from relayer_service.api.exceptions import Conflict, Forbidden, ServiceUnavailab
 from relayer_service.audit.recording import acted, record, record_repeated
 from relayer_service.background.shares import waiting_for_others
 from relayers.models import Relayer, find_relayer
+from relayers.reach import reached
 from signers import signing
 from signers.backends.base import Signature, SignerError
 from spending.models import SpendingPolicy
@@ -54,7 +55,7 @@ class SigningRequest:
     typed_data: TypedData | None = None
     # The bytes of a message.
     size: int = 0
-    # The spending policy of the token, and the IDs of its relayers, empty: all.
+    # Those of the token.
     spending_id: int | None = None
     allowed_relayers: Sequence[str] = ()
 
@@ -105,8 +106,8 @@ def _others(relayer: Relayer, request: SigningRequest) -> list[Relayer]:
     """Return the other relayers that the signature would be valid for; raise an error unless each allows it."""
     chain_id = request.typed_data.chain_id if request.typed_data else None
     others = [each for each in relayer.others_with_key() if chain_id in {None, each.expected_chain_id}]
-    allowed = request.allowed_relayers or [each.identifier for each in others]
-    if any(each.paused or each.identifier not in allowed or request.kind not in each.allow_signing for each in others):
+    allowed = {*reached(request.allowed_relayers, relayer.others_with_key()).values_list("pk", flat=True)}
+    if any(each.paused or each.pk not in allowed or request.kind not in each.allow_signing for each in others):
         raise Forbidden(VALID_ELSEWHERE, ErrorCode.SIGNING_NOT_ALLOWED)
     return others
 

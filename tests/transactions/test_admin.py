@@ -17,6 +17,7 @@ from django.utils import timezone
 from notifications.delivery.creating import encode_body
 from notifications.models import Delivery, Notification
 from relayers.models import Relayer
+from relayers.models.tags import save_tags
 from rpc.models import FeeToken
 from tests.notifications.admin_pages import rows, shown, staff_who_may
 from tests.relayers import factories as relayer_factories
@@ -114,7 +115,9 @@ def test_each_filter_has_its_own_title(admin_client: Client, lane: Lane) -> None
 
 
 def test_rows_are_filtered_by_status_kind_relayer_and_network(admin_client: Client, lane: Lane) -> None:
-    other = factories.lane(relayer_factories.relayer(identifier="relayer-2", network="mainnet", address=OTHER))
+    relayer = relayer_factories.relayer(identifier="relayer-2", network="mainnet", address=OTHER)
+    save_tags({relayer.pk: ["prod"]})
+    other = factories.lane(relayer)
     confirmed(lane)
     factories.transaction(lane, identifier="tx-failed", status="failed")
     sent(lane, 8, identifier="tx-gap", kind="gap")
@@ -130,6 +133,8 @@ def test_rows_are_filtered_by_status_kind_relayer_and_network(admin_client: Clie
         ("kind=all", ["tx-other", "tx-external", "tx-gap", "tx-failed", "tx-confirmed"]),
         (f"relayer__sequence__exact={lane.relayer.pk}", ["tx-failed", "tx-confirmed"]),
         ("network=mainnet", ["tx-other"]),
+        ("tag=prod&tag=none", ["tx-other"]),
+        ("tag=none", []),
     ):
         assert found(admin_client, query) == expected, query
 

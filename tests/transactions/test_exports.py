@@ -15,6 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from relayers.models import Relayer
+from relayers.models.tags import save_tags
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from transactions.console import export_actions, exports, gas_report
@@ -33,7 +34,9 @@ LARGE = 2**200
 
 @pytest.fixture
 def lane() -> Lane:
-    return factories.lane(relayer_factories.relayer())
+    relayer = relayer_factories.relayer()
+    save_tags({relayer.pk: ["prod", "eu"]})
+    return factories.lane(relayer)
 
 
 def mined(lane: Lane, nonce: int, **changes: Any) -> Transaction:
@@ -112,6 +115,7 @@ def test_a_line_has_every_fact_of_a_transaction(admin_client: Client, lane: Lane
         "effective_gas_price": str(LARGE),
         "fee": str(21_000 * LARGE),
         "contract_address": "",
+        "relayer_tags": "eu prod",
     }
 
 
@@ -144,8 +148,8 @@ def test_a_long_export_is_read_in_batches_and_ends(
     monkeypatch.setattr(exports, "EXPORT_BATCH", 3)
     with CaptureQueriesContext(connection) as many:
         assert ids(export(admin_client)) == expected
-    # Two more batches, each with its lanes, relayers and attempts: nothing is read row by row.
-    assert len(many) == len(few) + 2 * 4
+    # Two more batches, each with its lanes, relayers, tags and attempts: nothing is read row by row.
+    assert len(many) == len(few) + 2 * 5
     monkeypatch.setattr(export_actions, "MAX_EXPORTED", 5)
     assert ids(export(admin_client)) == expected[:5]
     # The command has no limit.
@@ -193,14 +197,36 @@ def test_gas_is_summed_exactly_by_day_relayer_and_requester(admin_client: Client
     mined(lane, 7, status=Status.MINED, finished_at=None)
     mined(lane, 8, finished_at=NOON - timedelta(days=1))
     mined(lane, 9, finished_at=midnight + timedelta(days=1))
-    account = ["sepolia", "11155111", lane.address]
+    account, tags, fee = ["sepolia", "11155111", lane.address], "eu prod", str(21_000 * 15 * GWEI)
     expected = [
         gas_report.GAS_COLUMNS,
-        ["2026-03-04", "relayer-1", *account, "", "gap", "1", "21000", str(21_000 * 15 * GWEI)],
-        ["2026-03-04", "relayer-1", *account, "Bank", "request", "1", "21000", str(21_000 * 15 * GWEI)],
-        ["2026-03-04", "relayer-1", *account, "Shop", "request", "2", "21001", str(21_000 * (LARGE + 1) + LARGE)],
-        ["2026-03-04", "relayer-2", "mainnet", "1", OTHER, "Shop", "request", "1", "21000", str(21_000 * 15 * GWEI)],
-        ["2026-03-05", "relayer-1", *account, "Shop", "request", "1", "21000", str(21_000 * 15 * GWEI)],
+        ["2026-03-04", "relayer-1", *account, "", "gap", "1", "21000", fee, tags],
+        ["2026-03-04", "relayer-1", *account, "Bank", "request", "1", "21000", fee, tags],
+        [
+            "2026-03-04",
+            "relayer-1",
+            *account,
+            "Shop",
+            "request",
+            "2",
+            "21001",
+            str(21_000 * (LARGE + 1) + LARGE),
+            tags,
+        ],
+        [
+            "2026-03-04",
+            "relayer-2",
+            "mainnet",
+            "1",
+            OTHER,
+            "Shop",
+            "request",
+            "1",
+            "21000",
+            fee,
+            "",
+        ],
+        ["2026-03-05", "relayer-1", *account, "Shop", "request", "1", "21000", fee, tags],
     ]
     assert export(admin_client, "gas/?csv=&first=2026-03-04&last=2026-03-05") == expected
     assert run("export_gas", "2026-03-04", "2026-03-05") == expected

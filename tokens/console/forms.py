@@ -9,6 +9,7 @@ from django.contrib.admin.views.autocomplete import AutocompleteJsonView
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.urls import reverse_lazy
+from django.utils.module_loading import import_string
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -22,6 +23,7 @@ from relayer_service.amounts import COINS
 from relayer_service.console.confirmation import ReasonForm
 from relayer_service.console.dates import IN_TIME_ZONE
 from relayer_service.console.forms import ResourceForm
+from relayer_service.tags import PREFIX, tags_in
 from spending.console.rule_fields import SpendingRulesField
 from spending.writes import stored_rules
 from tokens.models import AccessToken
@@ -31,6 +33,7 @@ from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP, ONLY_THIS, WITH_ALL, Acc
 HOUR = timedelta(hours=1)
 NO_SCOPES = "none"
 UNKNOWN = "no such relayer"
+TAGGED, NOT_TAGGED = "relayers with this tag", "no relayer has this tag"
 
 
 class LinesField(forms.CharField):
@@ -69,12 +72,17 @@ def relayers() -> Any:
     return apps.get_model("relayers.Relayer")
 
 
+def used_tags() -> list[str]:
+    names: list[str] = import_string("relayers.console.filters.used_tags")()
+    return names
+
+
 def shown(relayer: Any) -> str:
     return f"{relayer.identifier} ({relayer.name})"
 
 
 class RelayerChoices(AutocompleteJsonView):
-    """The relayers that a search finds, by ID, and what was typed, as it may become the ID of a relayer."""
+    """The tags and relayers that a search finds, and what was typed, as it may become the ID of a relayer."""
 
     def process_request(self, request: HttpRequest) -> tuple[str, Any, Any, str]:
         # The field has the limits of its choices, of which there are none.
@@ -83,8 +91,14 @@ class RelayerChoices(AutocompleteJsonView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context, typed = super().get_context_data(**kwargs), self.term.strip()
+        if context["page_obj"].number == 1:
+            found = [PREFIX + name for name in used_tags() if (PREFIX + name).find(typed) in {0, len(PREFIX)}]
+            tags = [relayers()(identifier=each, name=TAGGED) for each in found]
+            context["object_list"] = [*tags, *context["object_list"]]
+            typed = "" if typed in found else typed
         if typed and not context["page_obj"].has_next() and not relayers().objects.filter(identifier=typed).exists():
-            context["object_list"] = [*context["object_list"], relayers()(identifier=typed, name=UNKNOWN)]
+            name = NOT_TAGGED if typed.startswith(PREFIX) else UNKNOWN
+            context["object_list"] = [*context["object_list"], relayers()(identifier=typed, name=name)]
         return context
 
     def serialize_result(self, obj: Any, to_field_name: str) -> dict[str, str]:
@@ -99,7 +113,10 @@ class RelayersWidget(UnfoldAdminMultipleAutocompleteModelChoiceFieldWidget):
     def optgroups(self, name: str, value: Any, attrs: Any = None) -> Any:
         """Show the chosen IDs, also those that no relayer has."""
         named = relayers().objects.filter(identifier__in=value).only("identifier", "name")
-        names = {each.identifier: shown(each) for each in named}
+        names = {each.identifier: shown(each) for each in named if not each.identifier.startswith(PREFIX)}
+        used = used_tags() if tags_in(value) else []
+        for name in tags_in(value):
+            names[PREFIX + name] = f"{PREFIX}{name} ({TAGGED if name in used else NOT_TAGGED})"
         self.choices = [(each, names.get(each, f"{each} ({UNKNOWN})")) for each in value]
         return super().optgroups(name, value, attrs)
 
@@ -173,7 +190,8 @@ class AccessTokenForm(ResourceForm):
     allowed_relayers = RelayersField(
         required=False,
         help_text="The relayers that it can send and sign with. With the scope manage it can change their names "
-        "and policies and pause them, and nothing else. If empty, all. An ID that no relayer has yet can be typed.",
+        "and policies and pause them, and nothing else. If empty, all. An ID that no relayer has yet can be typed, "
+        "and tag:NAME for all relayers that have this tag at the time of a request.",
     )
 
     spending_rules = SpendingRulesField(

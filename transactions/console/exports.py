@@ -42,6 +42,7 @@ CELLS: dict[str, Callable[[Transaction], object]] = {
     "effective_gas_price": lambda row: row.effective_gas_price_text,
     "fee": lambda row: paid(row.gas_used, row.effective_gas_price_text),
     "contract_address": lambda row: row.contract_address,
+    "relayer_tags": lambda row: " ".join(row.relayer.tags) if row.relayer else None,
 }
 
 
@@ -68,6 +69,7 @@ def relate(batch: Sequence[Transaction]) -> None:
     relayers = (
         Relayer.objects.select_related("health")
         .only(*RELAYER_COLUMNS)
+        .prefetch_related("tag_rows")
         .in_bulk({row.relayer_id for row in batch if row.relayer_id is not None})
     )
     keys = {key for row in batch for key in (row.mined_attempt_id, row.last_attempt_id) if key is not None}

@@ -10,7 +10,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from relayer_service.console.lists.changelists import ResourceList
 from relayer_service.console.lists.filters import DayRangeFilter, PeriodFilter, StateFilter
 from relayer_service.storage.newest import newest_with
-from relayers.console.filters import NetworkFilter, used_networks
+from relayers.console.filters import NetworkFilter, TagFilter, used_networks
 from relayers.models import Relayer
 from transactions.models import IS_IN_STATUS, Status, Transaction, Waiting
 from transactions.records import finding
@@ -115,6 +115,12 @@ class RelayerNetworkFilter(NetworkFilter):
         if not self.value():
             return queryset
         return queryset.filter(relayer__in=Relayer.objects.filter(network__in=self.value()).order_by().values("pk"))
+
+
+class RelayerTagFilter(TagFilter):
+    """Filters rows by the tags of their relayer."""
+
+    column = "relayer"
 
 
 class KindFilter(DropdownFilter):

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
@@ -12,8 +12,9 @@ from chain.networks import network_by_chain_id
 from relayer_service.amounts import decimal_text
 from relayer_service.console.confirmation import Table
 from relayer_service.console.overview.charts import GREY, bars, chart
-from relayer_service.csv_export import csv_lines
+from relayer_service.csv_export import EXPORT_BATCH, csv_lines
 from relayers.console.formatting import amount
+from relayers.models import RelayerTag
 from transactions.console.exports import network_name, paid
 from transactions.models import Transaction
 
@@ -21,7 +22,7 @@ from transactions.models import Transaction
 GAS_BATCH = 5_000
 GAS_COLUMNS = [
     *("day", "relayer_id", "network", "chain_id", "address", "requested_by", "kind"),
-    *("transactions", "gas_used", "fee"),
+    *("transactions", "gas_used", "fee", "relayer_tags"),
 ]
 MAX_CHARTS, MAX_BARS, MAX_LINES = 4, 6, 200
 COLOURS = [f"var(--color-{name}-400)" for name in ("blue", "orange", "green", "purple", "red", "teal")]
@@ -62,8 +63,21 @@ def finished_between(first: date, last: date) -> QuerySet[Transaction]:
 def gas_lines(rows: QuerySet[Transaction]) -> Iterator[str]:
     """Yield the lines of a CSV of what final transactions paid for gas."""
     spent = gas_spent(rows)
-    cells = ([*key, spent[key].transactions, spent[key].gas_used, spent[key].fee] for key in sorted(spent))
+    tags = tags_of({key.relayer_id for key in spent})
+    cells = ([*key, *astuple(spent[key]), " ".join(tags[key.relayer_id])] for key in sorted(spent))
     return csv_lines(GAS_COLUMNS, cells)
+
+
+def tags_of(relayer_ids: set[str]) -> dict[str, list[str]]:
+    """Return the sorted tags of relayers by ID."""
+    found: dict[str, list[str]] = defaultdict(list)
+    rest = sorted(relayer_ids - {""})
+    while batch := rest[:EXPORT_BATCH]:
+        rows = RelayerTag.objects.filter(relayer__identifier__in=batch).order_by("name")
+        for identifier, name in rows.values_list("relayer__identifier", "name"):
+            found[identifier].append(name)
+        rest = rest[EXPORT_BATCH:]
+    return found
 
 
 def gas_spent(rows: QuerySet[Transaction]) -> dict[GasKey, GasSpent]:

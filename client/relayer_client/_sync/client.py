@@ -252,9 +252,11 @@ class Client:
         network: str | None = None,
         state: RelayerState | None = None,
         signer_id: str | None = None,
+        tag: str | None = None,
         per_page: int = 100,
     ) -> Pages[ListedRelayer]:
-        query = {"q": q, "network": network, "state": state, "signer_id": signer_id, "per_page": per_page}
+        filters = {"q": q, "network": network, "state": state, "signer_id": signer_id, "tag": tag}
+        query = {**filters, "per_page": per_page}
         return self.pages(ListedRelayer, "/relayers", query)
 
     @operation("create_relayer")
