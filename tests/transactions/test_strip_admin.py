@@ -375,7 +375,7 @@ def test_a_top_up_names_the_account_and_what_is_missing(client: Client) -> None:
     (wait,) = plan(lane_values.context(), rows, account)
     assert isinstance(wait, Wait)
     assert wait.missing
-    details, amount = wait.missing
+    details, amount, _ = wait.missing
     waiting = {"waiting": "funds", "waiting_since": minutes_ago(2), "waiting_details": details}
     relayer = relayer_factories.relayer(balance_text=str(10**17 + 1), balance_at=timezone.now())
     lane, staff = create_lane(missing_text=str(amount), relayer=relayer, **waiting), freer(client)

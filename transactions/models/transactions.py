@@ -125,6 +125,9 @@ class Transaction(Resource):
     reason_code = models.CharField(  # noqa: DJ001  # SQLite adds it without a new table, which would lose triggers
         max_length=16, choices=Reason, null=True, editable=False
     )
+    waiting_cost_text = models.CharField(  # noqa: DJ001  # as for `reason_code`
+        "maximum cost", max_length=78, null=True, editable=False, help_text="In wei, while it waits for funds."
+    )
     # +1 with every change: each writer compares the version that it has read.
     version = models.PositiveIntegerField(default=1)
     # Of a pending row, when it is considered next; of one in flight, since when a replacement is to be signed.
