@@ -56,7 +56,7 @@ VARIANTS: dict[str, str] = {
 TOP_UP_URL = "#top-up"
 TRANSACTION_REMEDIES = {Remedy.SPEED_UP, Remedy.CANCEL, Remedy.RESEND}
 # Of prices, from this one on.
-SIGNIFICANT_DIGITS = 4
+SIGNIFICANT_DIGITS = 6
 MINIMUM_ROUNDED = 10**SIGNIFICANT_DIGITS
 
 
