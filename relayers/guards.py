@@ -6,10 +6,13 @@ An app declares its guard in its `AppConfig`: `relayer_guard = "transactions.rep
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
+from django.db.models import Q, QuerySet
 from django.utils.module_loading import import_string
 
 from relayer_service.storage.selections import Selection
@@ -33,6 +36,15 @@ class DeletionRefused(Exception):
     """A relayer cannot be deleted now; the message is the reason."""
 
 
+class MissingFunds(NamedTuple):
+    """What all transactions need that wait for funds."""
+
+    # In wei; None if it is unknown.
+    amount: int | None
+    # Whether more is missing: not all of these transactions are counted.
+    is_minimum: bool = False
+
+
 class Guard(ABC):
     @abstractmethod
     def refusals(self, relayers: Collection[int]) -> dict[int, str]:
@@ -54,8 +66,12 @@ class Guard(ABC):
         """Return the fields of a relayer's status that depend on this work."""
 
     @abstractmethod
-    def missing_funds(self, relayers: Collection[int]) -> dict[int, int | None]:
-        """Return what is missing, in wei if that is known, of each of these relayers that waits for funds."""
+    def missing_funds(self, relayers: Collection[int]) -> dict[int, MissingFunds]:
+        """Return what is missing of each of these relayers that waits for funds."""
+
+    @abstractmethod
+    def waiting_for_funds(self) -> QuerySet[Any, Any]:
+        """Return a query for the primary keys of the relayers that wait for funds."""
 
     @abstractmethod
     def halted_chains(self) -> dict[int, datetime]:
@@ -79,8 +95,12 @@ def status(relayer: int) -> dict[str, Any]:
     return {name: value for guard in guards() for name, value in guard.status(relayer).items()}
 
 
-def missing_funds(relayers: Collection[int]) -> dict[int, int | None]:
+def missing_funds(relayers: Collection[int]) -> dict[int, MissingFunds]:
     return {relayer: amount for guard in guards() for relayer, amount in guard.missing_funds(relayers).items()}
+
+
+def waiting_for_funds() -> Q:
+    return reduce(or_, (Q(pk__in=guard.waiting_for_funds()) for guard in guards()), Q(pk__in=[]))
 
 
 def halted_chains() -> dict[int, datetime]:

@@ -6,6 +6,8 @@ from typing import Any, Self
 from relayer_service.writes import Row, Write
 from spending.models import SpendingPolicy
 
+# Of rules in the audit log.
+PREFIX = "spending_rules."
 NO_GAS_LIMIT = "without max_gas_cost_per_day, the cost of gas is not limited"
 
 
@@ -48,4 +50,4 @@ def stored_rules(holder: Any) -> dict[str, Any]:
 
 def audited_rules(holder: Any) -> dict[str, Any]:
     """Return the rules of a relayer or token by name, for the audit log, which ignores empty lists."""
-    return {f"spending_rules.{name}": "none" if value == [] else value for name, value in stored_rules(holder).items()}
+    return {f"{PREFIX}{name}": "none" if value == [] else value for name, value in stored_rules(holder).items()}

@@ -5,6 +5,7 @@ class TokensConfig(AppConfig):
     name = "tokens"
     verbose_name = "Access"
     admin_panels = {"tokens.AccessToken": ["tokens.console.activity.Activity"]}
+    audit_units = "tokens.console.audit.show_units"
     attention_subjects = {50: "tokens.console.overview.attention"}
     dashboard_cards = {80: "tokens.console.overview.card"}
     getting_started_steps = {50: "tokens.console.overview.step"}

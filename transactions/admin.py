@@ -79,9 +79,10 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         ("finished_at", filters.FinishedDaysFilter),
     ]
     list_fullwidth = True
-    search_fields = ["identifier", "to", "external_id", "idempotency_key"]
+    search_fields = ["identifier", "to", "recipient", "external_id", "idempotency_key"]
     search_help_text = (
-        "The start of an ID, external ID, idempotency key or receiver, a hash, a nonce, or metadata as key:value"
+        "The start of an ID, external ID, idempotency key or receiver (also of tokens), a hash, a nonce, or metadata "
+        "as key:value"
     )
     palette_columns = ["status", "relayer", "external_id"]
     sort_orders = {"created": "sequence"}

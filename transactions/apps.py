@@ -20,6 +20,7 @@ class TransactionsConfig(AppConfig):
         ],
         "tokens.AccessToken": ["transactions.console.token_activity.TokenTransactions"],
     }
+    audit_units = "transactions.console.audit.show_units"
     attention_subjects = {25: "transactions.console.overview.attention"}
     dashboard_cards = {15: "transactions.console.overview.card"}
     getting_started_steps = {60: "transactions.console.overview.step"}

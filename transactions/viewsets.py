@@ -61,7 +61,7 @@ LIST_FILTERS = {
         lambda rows, value: rows.filter(finding.metadata_condition(rows, value)),
     ),
     "to": ListFilter(
-        "Only transactions to this address: of an ERC-20 transfer, that of the contract.",
+        "Only transactions to this address, and ERC-20 transfers and approvals for it.",
         finding.with_receiver,
         value_field=EvmAddressField,
     ),

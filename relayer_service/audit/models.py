@@ -164,4 +164,6 @@ def readable(value: Any) -> str:
         return "nothing"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value) or "nothing"
     return as_text(value)

@@ -45,6 +45,10 @@ class Table:
     more: int = 0
 
     @property
+    def labelled_rows(self) -> list[list[tuple[str, str]]]:
+        return [[*zip(self.headers, row, strict=True)] for row in self.rows]
+
+    @property
     def and_more(self) -> str:
         return and_more(self.more)
 

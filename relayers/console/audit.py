@@ -1,17 +1,19 @@
-"""Amounts of coins in the audit entries of relayers."""
+"""Amounts of coins and tokens in the audit entries of relayers."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
 from chain.networks import Network, networks
-from chain.units import coins
+from chain.units import coin, coins
+from relayer_service.amounts import Currency
 from relayer_service.audit.models import readable, type_of
 from relayers.models import Relayer
 from relayers.policy_fields import shown_policy
-from spending.console.formatting import AMOUNTS
+from spending.console.currencies import find_currencies
+from spending.console.formatting import audited_contracts, shown_rule
 
-IN_COINS = {"reserve", *(f"spending_rules.{name}" for name in AMOUNTS)}
+IN_COINS = {"reserve", "top_up.minimum", "top_up.target", "top_up.daily_limit"}
 
 
 def show_units(entries: Collection[Any]) -> None:
@@ -19,13 +21,17 @@ def show_units(entries: Collection[Any]) -> None:
     own = [entry for entry in entries if entry.object_type == type_of(Relayer)]
     rows = Relayer.objects.filter(pk__in={entry.object_pk for entry in own})
     known = {str(pk): name for pk, name in rows.values_list("pk", "network")}
-    for entry in own:
-        if name := known.get(entry.object_pk):
-            entry.show = partial(shown, networks().get(name))
+    contracts = {entry: audited_contracts(entry.changes) for entry in own if entry.object_pk in known}
+    found = find_currencies({(known[entry.object_pk], each) for entry, names in contracts.items() for each in names})
+    for entry, names in contracts.items():
+        name = known[entry.object_pk]
+        tokens = {contract: found.get((name, contract), Currency()) for contract in names}
+        entry.show = partial(shown, networks().get(name), tokens)
 
 
-def shown(network: Network | None, name: str, value: Any) -> str:
+def shown(network: Network | None, tokens: Mapping[str, Currency], name: str, value: Any) -> str:
     if name in IN_COINS and str(value).isdecimal():
         return coins(int(value), network)
-    is_amount = name.startswith("policies.") and type(value) is int
-    return shown_policy(name.removeprefix("policies."), value, network) if is_amount else readable(value)
+    if name.startswith("policies.") and type(value) is int:
+        return shown_policy(name.removeprefix("policies."), value, network)
+    return shown_rule(name, value, coin(network), tokens) or readable(value)

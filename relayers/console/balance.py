@@ -100,7 +100,7 @@ def deposit_details(relayer: Relayer) -> dict[str, Any]:
     return {
         "address": relayer.address,
         # Whoever sends that must send enough.
-        "missing": "" if missing is None else formatting.amount(missing, network, up=True),
+        "missing": formatting.missing_text(missing, network) if missing else "",
         "qr_code": qr_code(f"ethereum:{relayer.address}@{chain_id}" if chain_id else f"ethereum:{relayer.address}"),
         "explorer_url": f"{explorer}/address/{relayer.address}" if explorer else "",
     }

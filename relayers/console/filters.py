@@ -1,18 +1,21 @@
 """Filters of the admin's list of relayers, and of other lists by network."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import connection
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import CheckboxFilter, DropdownFilter
 
 from relayer_service.console.lists.filters import StateFilter
 from relayer_service.database.literals import with_literals
+from relayers import guards
 from relayers.models import ACTIVE, CONDITIONS, RelayerTag
 from relayers.models.health import BALANCE_USED_UP_SOON, CHECK_FAILURES, NODES_FAILING, USED_UP_SOON, of_relayer
 from relayers.models.tags import tagged
 
+WAITING_FOR_FUNDS = "waiting for funds"
 TABS = ["disabled", "low balance", "paused", "no address", "nodes failing", "unknown", ACTIVE]
 NAMES = """
 WITH RECURSIVE names(name) AS (
@@ -28,6 +31,12 @@ class RelayerStateFilter(StateFilter):
     conditions = {
         state: with_literals({**CONDITIONS, "nodes failing": of_relayer(NODES_FAILING)}[state]) for state in TABS
     }
+
+    @classmethod
+    def current_conditions(cls) -> Mapping[str, Q]:
+        """Return the conditions by state; a relayer that waits for funds is not active."""
+        waiting = guards.waiting_for_funds()
+        return {WAITING_FOR_FUNDS: waiting, **cls.conditions, ACTIVE: cls.conditions[ACTIVE] & ~waiting}
 
     @staticmethod
     def label(state: str) -> str:

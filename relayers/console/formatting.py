@@ -14,6 +14,7 @@ from chain.units import coins, rounded_coins
 from relayer_service.console.dates import ago
 from relayer_service.console.overview.dashboard import label
 from relayers import guards
+from relayers.guards import MissingFunds
 from relayers.health.probes import missing_address_reason
 from relayers.health.runway import current_runway
 from relayers.models import ACTIVE, Relayer
@@ -56,25 +57,30 @@ def note_missing_funds(relayers: Collection[Relayer]) -> None:
     """Set which of these relayers wait for funds, for `badges`."""
     missing = guards.missing_funds([relayer.pk for relayer in relayers])
     for relayer in relayers:
-        relayer.waits_for_funds = relayer.pk in missing  # type: ignore[attr-defined]
         relayer.missing_funds = missing.get(relayer.pk)  # type: ignore[attr-defined]
 
 
 def badges(relayer: Any) -> str:
-    waits = getattr(relayer, "waits_for_funds", False)
-    shown = [label(state, VARIANTS[state]) for state in relayer.states if not waits or state != ACTIVE]
-    if waits:
-        shown.append(waiting_for_funds(relayer.missing_funds, networks().get(relayer.network)))
+    missing = getattr(relayer, "missing_funds", None)
+    shown = [label(state, VARIANTS[state]) for state in relayer.states if not missing or state != ACTIVE]
+    if missing:
+        shown.append(waiting_for_funds(missing, networks().get(relayer.network)))
     return format_html_join(" ", "{}", ([each] for each in shown))
 
 
-def waiting_for_funds(missing: int | None, network: Network | None) -> str:
-    """Return a badge, and how much is missing below it, rounded up: a top-up of that must be enough."""
+def waiting_for_funds(missing: MissingFunds, network: Network | None) -> str:
+    """Return a badge, and how much is missing below it."""
     badge = label("waiting for funds", "warning")
-    if missing is None:
-        return badge
-    text = '{} <span class="block text-xs" title="{}">{} missing</span>'
-    return format_html(text, badge, coins(missing, network), rounded_coins(missing, network, up=True))
+    text = missing_text(missing, network)
+    return format_html('{} <span class="block text-xs">{}</span>', badge, text) if text else badge
+
+
+def missing_text(missing: MissingFunds, network: Network | None) -> str:
+    """Return what is missing, rounded up, as a top-up of that must be enough; "" if it is unknown."""
+    if missing.amount is None:
+        return ""
+    start = "at least " if missing.is_minimum else ""
+    return format_html("{}{} missing", start, amount(missing.amount, network, up=True))
 
 
 def address(row: Any) -> str:

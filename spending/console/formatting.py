@@ -1,12 +1,14 @@
 """Spending rules in words, as the admin shows them to staff who cannot change them."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from django.utils.html import format_html_join
 
 from relayer_service.amounts import Currency
 from spending.console.currencies import find_on_network
 from spending.rules import Rules
+from spending.writes import PREFIX
 
 LINE = '<div class="break-all">{}</div>'
 AMOUNTS = {
@@ -14,6 +16,7 @@ AMOUNTS = {
     "max_value_per_day": "Value within 24 hours",
     "max_gas_cost_per_day": "Cost of gas within 24 hours",
 }
+LISTS = ("receivers", "tokens")
 TOKEN_AMOUNTS = {"max_amount": "per transaction", "max_amount_per_day": "within 24 hours"}
 
 
@@ -21,6 +24,21 @@ def shown_rules(rules: Rules, coin: Currency, network: str | None = None) -> str
     """Return rules as HTML, a line for each; those of a relayer with the symbols of its network's tokens."""
     tokens = find_on_network(network, [token["contract"] for token in rules.get("tokens", ())])
     return format_html_join("", LINE, ((line,) for line in lines(rules, coin, tokens))) or "none"
+
+
+def shown_rule(name: str, value: Any, coin: Currency, tokens: Mapping[str, Currency]) -> str | None:
+    """Return a rule as `audited_rules` has it; None if it is not a value of one, such as a truncated one."""
+    rule = name.removeprefix(PREFIX)
+    if rule in AMOUNTS and str(value).isdecimal():
+        return coin.show(int(value))
+    is_listed = rule in LISTS and name != rule and isinstance(value, list)
+    return "; ".join(lines({rule: value}, coin, tokens)) if is_listed else None
+
+
+def audited_contracts(changes: Mapping[str, Any]) -> set[str]:
+    """Return the contracts of the tokens in the changes of an audit entry."""
+    values = changes.get(f"{PREFIX}tokens", ())
+    return {token["contract"] for rules in values if isinstance(rules, list) for token in rules}
 
 
 def lines(rules: Rules, coin: Currency, tokens: Mapping[str, Currency]) -> Iterator[str]:

@@ -12,7 +12,7 @@ def test_an_object_is_found_by_a_part_of_its_name(page: Page, take_screenshot: T
     create_notification(identifier="payments")
     page.goto("/admin/")
     page.get_by_role("button", name="Find anything").click()
-    field = page.locator("#search-input-command")
+    field = page.get_by_placeholder("key:value of metadata")
     field.press_sequentially("pay")
     expect(page.locator("#command-results-list li")).to_have_count(2)
     take_screenshot(page, "search")

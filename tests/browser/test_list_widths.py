@@ -69,6 +69,9 @@ MEASURE = """([longest, scrolls]) => {
   }
   const table = document.querySelector("#result_list");
   if (!scrolls && table?.offsetWidth > table?.parentElement.clientWidth + 1) faults.add("the list scrolls sideways");
+  for (const each of innerWidth < 768 ? document.querySelectorAll(".wide-table") : []) {
+    if (each.scrollWidth > each.clientWidth) faults.add(`${each.ariaLabel}: the table scrolls sideways`);
+  }
   const wide = document.documentElement.scrollWidth - innerWidth;
   if (wide > 0) faults.add(`the page is ${wide} pixels too wide`);
   return [...faults];

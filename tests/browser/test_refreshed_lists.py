@@ -47,6 +47,16 @@ def test_a_list_refreshes_itself_and_keeps_what_is_selected_and_typed(page: Page
     assert len(requests) == 1
 
 
+def test_a_narrow_window_shows_the_columns_that_a_user_has_chosen(page: Page) -> None:
+    relayers.relayer()
+    page.goto("/admin/relayers/relayer/", wait_until="networkidle")
+    signer = page.locator("#result_list .field-shown_signer")
+    expect(signer).to_be_hidden()
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_role("button", name="Show these").click()
+    expect(signer).to_be_visible()
+
+
 def test_a_list_says_that_it_is_out_of_date(page: Page) -> None:
     page.clock.install()
     page.goto("/admin/signers/signer/", wait_until="networkidle")

@@ -182,8 +182,10 @@ def test_what_is_known_of_a_transaction_finds_it(admin_client: Client, lane: Lan
     factories.transaction(lane, identifier="7-up", to=OTHER)
     labels = {"external_id": "invoice-7", "idempotency_key": "Order-7", "metadata": {"shop": "berlin"}}
     factories.transaction(lane, identifier="tx-labelled", **labels)
+    factories.transaction(lane, identifier="tx-tokens", to=OTHER, recipient=MALLORY)
     first, second = row.attempts.all()
     for query, expected in (
+        (MALLORY.lower(), ["tx-tokens"]),
         (first.hash.upper().replace("X", "x"), ["tx-confirmed"]),
         (second.hash, ["tx-confirmed"]),
         (f"0x{'9' * 64}", []),
@@ -191,7 +193,7 @@ def test_what_is_known_of_a_transaction_finds_it(admin_client: Client, lane: Lan
         ("7", ["7-up", "tx-3", "tx-confirmed"]),
         ("99999999999999999999", []),
         ("TX-CON", ["tx-confirmed"]),
-        (OTHER.lower()[:12], ["7-up"]),
+        (OTHER.lower()[:12], ["7-up", "tx-tokens"]),
         ("INVOICE", ["tx-labelled"]),
         ("order-", ["tx-labelled"]),
         ("shop:berlin", ["tx-labelled"]),

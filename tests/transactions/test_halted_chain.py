@@ -128,7 +128,7 @@ def test_nodes_with_the_last_block_of_a_halted_chain_have_answered(admin_client:
     watch = ChainWatch.objects.create(chain_id=11155111, nodes_digest="x", halted_since=now - AGE)
     lane = factories.lane(relayers.relayer(), watch=watch, waiting="nodes", waiting_since=now - AGE)
     assert leasing.claim(lane.pk) is not None
-    titles = []
+    titles, pages = [], []
     for reasons in (
         BEHIND.format(60),
         f"{BEHIND.format(60)}; the node timed out",
@@ -137,6 +137,10 @@ def test_nodes_with_the_last_block_of_a_halted_chain_have_answered(admin_client:
         Lane.objects.update(waiting_details=str(NodesUnreachable(reasons)), due_at=now + AGE)
         found = attention(admin_client)
         titles.append([line.partition(" 1 lane")[0] for line in found if line.startswith("sepolia")])
+        pages.append(admin_client.get(f"/admin/relayers/relayer/{lane.relayer_id}/change/").content.decode())
+    # One sentence on the relayer's page, and no other badge.
+    shown = [("No new block since" in page, "nodes fail" in page, "No node answer" in page) for page in pages]
+    assert shown == [(True, False, False), (False, True, True), (False, True, True)]
     halted, unreachable = "sepolia: no new block for 10 min", "sepolia: lanes whose nodes do not answer"
     assert titles == [[halted], [halted, unreachable], [halted, unreachable]]
 

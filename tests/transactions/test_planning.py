@@ -211,7 +211,7 @@ def test_a_simulation_without_funds_waits_for_them() -> None:
         None,
     ]
     # Even if the balance suffices.
-    assert missing[1] == Wait(row(), f"Waiting for funds: {FUNDS}", 1, MissingFunds(str(FUNDS)))
+    assert missing[1] == Wait(row(), f"Waiting for funds: {FUNDS}", 1, MissingFunds(str(FUNDS), cost=21_000 * MAX_FEE))
 
 
 def test_only_rows_that_are_sent_take_room() -> None:
@@ -289,7 +289,7 @@ def test_a_row_waits_for_the_funds_that_are_missing() -> None:
         "0.110378379394547 ETH missing. It can cost 1.000378379394547 ETH, and the balance is 1 ETH, of which 0.1 ETH "
         "is kept for transactions in flight and 0.01 ETH as the relayer's reserve."
     )
-    missing = MissingFunds(details, 110378379394547 * 10**3)
+    missing = MissingFunds(details, 110378379394547 * 10**3, 1000378379394547 * 10**3)
     assert decision == Wait(row(), f"Waiting for funds: {details}", 1, missing)
 
 

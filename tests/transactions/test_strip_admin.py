@@ -11,13 +11,14 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django.utils.html import strip_tags
 from pytest_django import DjangoCaptureOnCommitCallbacks
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
-from tests.chain.answering_node import node_answering
+from tests.chain.answering_node import HISTORY, node_answering
 from tests.notifications.admin_pages import buttons, staff_who_may, told
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories, lane_values
@@ -124,7 +125,8 @@ def test_who_may_only_view_sees_recommendations_without_buttons(client: Client) 
 
 def test_the_fragment_shows_prices_against_the_market(admin_client: Client) -> None:
     # The base fee of the node is 100 wei.
-    with node_answering() as node:
+    rewards = {"reward": [[hex(number * GWEI) for number in range(1, 8)]]}
+    with node_answering(eth_feeHistory={"result": HISTORY | rewards}) as node:
         urls = [{"url": node.url, "weight": 100}]
         lane = create_lane(relayer=relayer_factories.relayer(network="hardhat", rpc_urls=urls))
         row = in_flight(lane, 42, max_fee_text="90", max_priority_fee_text="1", max_cost_text="1890000", broadcasts=1)
@@ -139,14 +141,16 @@ def test_the_fragment_shows_prices_against_the_market(admin_client: Client) -> N
     assert [cell[2] for cell in cells(before)][2:] == ["Resend", ""]
     assert [cell[2] for cell in cells(found)][2:] == ["Speed up", ""]
     price = found.context["stuck"]["cells"][2]["facts"]["Price"]
-    assert price.startswith("90 wei, market 0.001 gwei")
+    assert price.startswith("90 wei, market 6 gwei")
     assert "below base fee" in price
-    now = ["Now", "at most 90 wei, priority 1 wei", *["1,890,000 wei"] * 2]
-    new = ["at most 0.001 gwei, priority 0.001 gwei", "0.0000000210021 ETH", "0.0000000210033 ETH"]
-    assert tables["cancel"] == [now, ["Market, fast", "0.001 gwei", "", ""], ["New", *new]]
-    names = ["Now", "Market, fast", *(f"New, {speed}" for speed in ("safeLow", "average", "fast", "fastest"))]
-    assert [name for name, *_ in tables["speed_up"]] == names
-    assert tables["speed_up"][4] == ["New, fast", *new]
+    now = ["Now", "at most 90 wei, priority 1 wei; market 6 gwei", "below the base fee", "1,890,000 wei"]
+    new = ["New", "at most 6 gwei, priority 6 gwei; market 6 gwei", "0.000126 ETH", "0.000126 ETH"]
+    assert tables["cancel"] == [now, new]
+    tips = {"safeLow": 1, "average": 3, "fast": 6, "fastest": 7}
+    assert tables["speed_up"][1:] == [
+        [f"New, {speed}", f"at most {tip} gwei, priority {tip} gwei; market {tip} gwei", *[f"{cost} ETH"] * 2]
+        for (speed, tip), cost in zip(tips.items(), ("0.000021", "0.000063", "0.000126", "0.000147"), strict=True)
+    ]
     row.refresh_from_db()
     assert row.requested_action == ""
     # Nodes that fail.
@@ -166,9 +170,11 @@ def test_a_speed_up_says_what_it_costs_is_audited_and_wakes_the_lane(
     staff, path = freer(client), f"{TRANSACTIONS}{row.pk}/speed_up/?from=relayer"
     asks = staff.get(path)
     # 21,000 gas at the cap of 50 gwei.
-    assert asks.context["texts"][1] == (
-        "The transaction, or the no-op that replaces it, can cost at most 0.00105 ETH, including its value."
+    assert strip_tags(asks.context["texts"][2]) == (
+        "The transaction, or the no-op that replaces it, can cost at most 0.00105 ETH, if its price is raised again "
+        "up to the limit of its policies. That includes its value."
     )
+    assert 'title="0.00105 ETH"' in asks.context["texts"][2]
     row.refresh_from_db()
     assert row.requested_action == ""
     with django_capture_on_commit_callbacks(execute=True):
@@ -375,7 +381,7 @@ def test_a_top_up_names_the_account_and_what_is_missing(client: Client) -> None:
     (wait,) = plan(lane_values.context(), rows, account)
     assert isinstance(wait, Wait)
     assert wait.missing
-    details, amount = wait.missing
+    details, amount, _ = wait.missing
     waiting = {"waiting": "funds", "waiting_since": minutes_ago(2), "waiting_details": details}
     relayer = relayer_factories.relayer(balance_text=str(10**17 + 1), balance_at=timezone.now())
     lane, staff = create_lane(missing_text=str(amount), relayer=relayer, **waiting), freer(client)

@@ -18,6 +18,7 @@ from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
 from transactions.lanes import leasing
 from transactions.models import Lane, Transaction
+from transactions.records.reasons import status_reason
 from transactions.requests import actions
 
 pytestmark = pytest.mark.django_db
@@ -41,6 +42,22 @@ def test_a_lane_waits_for_funds_as_long_as_its_rows_do(local_chain: LocalChain) 
     assert Lane.objects.values("waiting", "waiting_since", "missing_text").get() == {
         "waiting": "funds", "waiting_since": first.waiting_since, "missing_text": first.missing_text,
     }  # fmt: skip
+    # All that wait count, due or not, and one whose cost is unknown makes it a minimum.
+    other = factories.transaction(lane, to=RECEIVER, value_text=str(3 * 10**18))
+    take_turn(lane)
+    total = Lane.objects.get()
+    assert int(total.missing_text) // 10**18 == 4
+    assert " ETH missing for 2 transactions. They can cost 5.0" in total.waiting_details
+    other.refresh_from_db()
+    row.refresh_from_db()
+    reasons = {status_reason(each, total) for each in (row, other)}
+    assert reasons == {f"Waiting for funds: {total.waiting_details}"}
+    Transaction.objects.filter(pk=other.pk).update(waiting_cost_text=None)
+    Transaction.objects.filter(pk=row.pk).update(due_at=database_now())
+    take_turn(lane)
+    assert Lane.objects.get().missing == (int(first.missing_text), True)
+    assert Lane.objects.get().waiting_details.startswith("At least 1.")
+    other.delete()
     # Another one that can be paid is sent meanwhile.
     small = factories.transaction(lane, to=RECEIVER, value_text="1")
     take_turn(lane)
@@ -76,10 +93,17 @@ def test_it_is_shown_on_every_page_within_a_minute(admin_client: Client, setting
         admin_client.get(pages[-1]).context["stuck"]["headline"].startswith("Waiting for funds: 0.300001 ETH missing.")
     )
     assert 'title="0.300000000000000001 ETH"' in admin_client.get(pages[0]).content.decode()
-    top_up = "0.300001 ETH missing for the next transaction."
+    top_up = "0.300001 ETH missing for all transactions that wait."
     assert top_up in text(pages[1])
     (line,) = (each for each in attention(admin_client) if "lanes that wait for funds" in each)
     assert "Waiting for funds: 0.300001 ETH missing." in line
+
+    def listed(state: str) -> int:
+        page = admin_client.get("/admin/relayers/relayer/", {"state": state})
+        return len(page.context["cl"].result_list)
+
+    assert [listed("waiting for funds"), listed("active")] == [1, 0]
     # A relayer that waits for nothing is shown as before.
     Lane.objects.update(waiting="", missing_text="")
-    assert "waiting for funds" not in text(pages[0])
+    assert BADGE not in text(pages[0])
+    assert [listed("waiting for funds"), listed("active")] == [0, 1]

@@ -9,12 +9,13 @@ from django.contrib.admin.utils import unquote
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.html import format_html
 from rest_framework.exceptions import APIException
 from unfold.decorators import action
 
-from chain.units import coins
 from relayer_service.console import confirmation
 from relayer_service.console.confirmation import PendingAction
+from relayers.console.formatting import amount
 from transactions.console import formatting
 from transactions.console.duplicates import LINK, ClaimAdmin
 from transactions.console.lanes import origin_page
@@ -66,6 +67,10 @@ RESEND = PageAction(
 PAGE_ACTIONS = {each.button: each for each in (CANCEL, SPEED_UP, RESEND)}
 # If the page is shown again with what an entered price costs.
 CONFIRM, NOT_SENT = "Confirm", "Not sent yet: check what your price costs, and confirm."
+COSTS = (
+    "The likely cost is that in the next block, at the priority of the speed, or at the one that replaces the "
+    "transaction if that is higher. The highest cost has room for a rising base fee, at slower speeds for more blocks."
+)
 UNKNOWN_COST = "What it can cost is unknown until it is priced."
 
 
@@ -130,7 +135,7 @@ class RequestedActionAdmin(ClaimAdmin):
             self.message_user(request, NOT_SENT, messages.WARNING)
         columns = {"Nonce": shown_nonce, "Value": formatting.value}
         table = pending.first(self.get_queryset(request), columns)
-        texts = [chosen.effect, cost_text(row, chosen)]
+        texts = [chosen.effect, *([COSTS] if chosen is SPEED_UP else []), cost_text(row, chosen)]
         pending = replace(pending, hidden=form.hidden())
         details: dict[str, Any] = {"prices": form.table(), "prices_url": form.url(request.path)}
         return confirmation.ask(request, self, pending, chosen.title, texts, table, form, button, **details)
@@ -161,5 +166,6 @@ def cost_text(row: Transaction, chosen: PageAction) -> str:
         return UNKNOWN_COST
     if not cost:
         return "It costs nothing."
-    shown = coins(cost, known_network(row))
-    return f"The transaction, or the no-op that replaces it, can cost at most {shown}, including its value."
+    raised = "" if chosen.name == RESEND.name else ", if its price is raised again up to the limit of its policies"
+    text = "The transaction, or the no-op that replaces it, can cost at most {}{}. That includes its value."
+    return format_html(text, amount(cost, known_network(row)), raised)

@@ -6,16 +6,18 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.utils.dateparse import parse_datetime
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html, format_html_join, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 
+from chain.errors import NodesUnreachable
 from chain.networks import Network
-from chain.units import coins, rounded_coins
+from chain.nodes.plausibility import BEHIND
+from chain.units import coins
 from relayer_service.amounts import Currency
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.overview.dashboard import label
 from relayer_service.console.references import link
-from relayers.console.formatting import amount, waiting_for_funds
+from relayers.console.formatting import amount, missing_text, waiting_for_funds
 from spending import erc20
 from spending.console.currencies import Currencies, find_currencies, shown_amount
 from spending.erc20 import TokenCall
@@ -69,6 +71,10 @@ WAITING_TEXTS: dict[str, str] = {
     Waiting.SIGNER: "signer fails",
     Waiting.NODES: "nodes fail",
 }
+
+
+# What a lane waits for if all nodes have answered, with the last block of a halted chain.
+BEHIND_START, BEHIND_END = str(NodesUnreachable(BEHIND)).split("{}")
 
 
 class HoldEntry(NamedTuple):
@@ -187,7 +193,7 @@ def lane_badges(lane: Lane) -> str:
     shown = [label(HELD_TEXTS.get(entry.reason, entry.reason), "danger") for entry in hold_entries(lane)]
     if lane.waiting == Waiting.FUNDS:
         shown.append(waiting_for_funds(lane.missing, known_network(lane)))
-    elif lane.waiting:
+    elif lane.waiting and not is_behind_halted(lane):
         shown.append(label(WAITING_TEXTS.get(lane.waiting, lane.waiting), "warning"))
     if halt_reason(lane):
         shown.append(label("no new block", "danger"))
@@ -197,12 +203,20 @@ def lane_badges(lane: Lane) -> str:
 def lane_reason(lane: Lane) -> str:
     """Return why a lane assigns no nonces to requests; "" if it does."""
     parts = [sentence(entry.label, entry.details) for entry in hold_entries(lane)]
-    if lane.waiting == Waiting.FUNDS and lane.missing is not None and not parts:
-        missing = rounded_coins(lane.missing, known_network(lane), up=True)
-        parts.append(f"{Waiting.FUNDS.label}: {missing} missing.")
+    if lane.waiting == Waiting.FUNDS and lane.missing.amount is not None and not parts:
+        missing = strip_tags(missing_text(lane.missing, known_network(lane)))
+        parts.append(f"{Waiting.FUNDS.label}: {missing}.")
+    elif is_behind_halted(lane):
+        parts.append(readable(halt_reason(lane)))
     elif lane.waiting:
         parts.append(sentence(Waiting(lane.waiting).label, lane.waiting_details))
     return " ".join(parts)
+
+
+def is_behind_halted(lane: Lane) -> bool:
+    """Return whether a lane waits for nodes that have answered: its chain is halted."""
+    details = lane.waiting_details
+    return bool(details.startswith(BEHIND_START) and details.endswith(BEHIND_END) and halt_reason(lane))
 
 
 def sentence(text: str, details: str) -> str:

@@ -14,9 +14,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from chain.errors import NodesUnreachable
 from chain.networks import networks
-from chain.nodes.plausibility import BEHIND
 from relayer_service.api.idempotency import body_digest
 from relayer_service.audit.recording import acted, record
 from relayer_service.console.dates import ago
@@ -42,6 +40,7 @@ from relayer_service.extensions import is_enabled
 from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.console.filters import HELD, WAITING
+from transactions.console.formatting import BEHIND_END, BEHIND_START
 from transactions.console.panels import transactions_url
 from transactions.console.stuck.cells import EXPECTED_BLOCKS, MINIMUM_WAIT, no_new_block
 from transactions.models import (
@@ -76,8 +75,6 @@ CONDITIONS: dict[str, Q] = {
     },
 }
 SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
-# All nodes have answered, with the last block of a chain that is known as halted.
-BEHIND_START, BEHIND_END = str(NodesUnreachable(BEHIND)).split("{}")
 IS_BEHIND_HALTED = IS_HALTED & Q(waiting_details__startswith=BEHIND_START, waiting_details__endswith=BEHIND_END)
 LANES = "lanes."
 LATE, UNSENT, TOP_UPS, HALTED = "transactions.late", "unsent", "topups", "lanes.halted"

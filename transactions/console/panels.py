@@ -181,7 +181,7 @@ class LaneState(Panel):
             "lane_state": {
                 "facts": lane_facts(lane),
                 "holds": list(formatting.hold_entries(lane)),
-                "waiting": lane.get_waiting_display() if lane.waiting else "",
+                "waiting": "" if formatting.is_behind_halted(lane) else lane.get_waiting_display(),
                 "lane": lane,
                 "table": {"headers": NONCE_HEADERS, "rows": [nonce_row(row) for row in shown]},
                 "more": and_more(in_flight(lane) - len(shown)),

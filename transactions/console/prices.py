@@ -8,6 +8,7 @@ from copy import copy
 from typing import Any
 
 from django import forms
+from django.utils.html import format_html
 from django.utils.http import urlencode
 from unfold.widgets import UnfoldAdminSelectWidget
 
@@ -39,7 +40,7 @@ Action, Pricing, Speed = Transaction.Action, Transaction.Pricing, Transaction.Sp
 # The query parameter of the fragment with prices of the market, and hidden fields of the form.
 PRICES, VERSION, SHOWN = "prices", "version", "shown"
 HEADERS = ["", "Gas price", "Likely cost", "Highest cost"]
-UNKNOWN, NO_PRICE = "unknown", "Choose a speed, or enter a price."
+UNKNOWN, NOT_MINED, NO_PRICE = "unknown", "below the base fee", "Choose a speed, or enter a price."
 HELP = {
     Action.SPEED_UP: "At least {}, at most {}. Used exactly, in place of a speed: it is not raised.",
     Action.CANCEL: "At least {}, at most {}. It rises with the market. If empty, the market price.",
@@ -137,7 +138,7 @@ class PriceForm(ReasonForm):
         if old is not None:
             rows.append(self._cells("Now", old, market))
         if context is not None and market is not None and self.attempts:
-            rows += [[f"Market, {market.speed}", rounded(market.current), "", ""], *self._new_rows(context, market)]
+            rows += self._new_rows(context, market)
         if self.exact and not self.errors and self.action == Action.SPEED_UP:
             rows.append(self._cells("New, as entered", explicit_prices(self.exact), market))
         return Table(HEADERS, rows)
@@ -153,18 +154,29 @@ class PriceForm(ReasonForm):
             wanted.pricing, wanted.speed, wanted.requested_action = Pricing.SPEED, speed, Action.SPEED_UP
             bump = bumping.requested_price(context, wanted, self.attempts)
             if bump is not None:
-                name = f"New, {speed}"
-                yield self._cells(name, bump.prices, market) if bump.prices else [name, bump.reason, "", ""]
+                name, own = f"New, {speed}", context.price(wanted)
+                yield self._cells(name, bump.prices, own) if bump.prices else [name, bump.reason, "", ""]
 
     def _cells(self, name: str, prices: Prices, market: MarketPrice | None, noop_gas: int = 0) -> list[str]:
-        """Return a price, what it costs with the next base fee, and at most. The whole gas limit counts."""
+        """Return a price, that of the market, what it costs in the next block, and at most. All of its gas counts."""
         last, network, limit = self.attempts[-1], known_network(self.row), maximum(prices)
         cost, likely = noop_gas * limit if noop_gas else pricing.cost_after(last, prices), limit
+        shown, current = exact_on_hover(limit), UNKNOWN
         if prices.gas_price is None:
-            likely = min(limit, market.base_fee + (prices.max_priority_fee or 0)) if market else 0
-        costs = [amount(cost - (noop_gas or last.gas_limit) * (limit - likely), network) if likely else UNKNOWN]
-        tip = "" if prices.gas_price is not None else f", priority {rounded(prices.max_priority_fee or 0)}"
-        return [name, f"at most {rounded(limit)}{tip}" if tip else rounded(limit), *costs, amount(cost, network)]
+            tip = prices.max_priority_fee or 0
+            likely = min(limit, market.base_fee + tip) if market else 0
+            shown = format_html("at most {}, priority {}", shown, exact_on_hover(tip))
+        if market:
+            shown = format_html("{}; market {}", shown, exact_on_hover(market.current))
+        if market and limit < market.base_fee:
+            current = NOT_MINED
+        elif likely:
+            current = amount(cost - (noop_gas or last.gas_limit) * (limit - likely), network)
+        return [name, shown, current, amount(cost, network)]
+
+
+def exact_on_hover(price: int) -> str:
+    return format_html('<span class="amount" title="{}">{}</span>', gwei(price), rounded(price))
 
 
 def explicit_prices(values: dict[str, int]) -> Prices:

@@ -138,8 +138,10 @@ def _close(changes: Changes, rows: Mapping[int, Transaction], closings: Iterable
 
 def _postpone(changes: Changes, row: Transaction, wait: Wait) -> None:
     due_at = changes.now + timedelta(seconds=wait.seconds)
-    code = Transaction.Reason.FUNDS if wait.missing else None
-    changes.update(row, status_reason=wait.reason, reason_code=code, due_at=due_at, tries=row.tries + 1)
+    columns = {"status_reason": wait.reason, "due_at": due_at, "tries": row.tries + 1}
+    if wait.missing:
+        columns |= {"reason_code": Transaction.Reason.FUNDS, "waiting_cost_text": str(wait.missing.cost)}
+    changes.update(row, **columns)
 
 
 def _add_attempts(

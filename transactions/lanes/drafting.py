@@ -19,6 +19,8 @@ from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transacti
 from transactions.records import routing
 from transactions.settlement import chains
 
+# How many costs of waiting rows are added up.
+MAX_WAITING = 1_000
 NOT_REPLACED = "It is not replaced yet: {}"
 
 
@@ -50,6 +52,8 @@ class Drafting:
         self._context = context
         self._result = result
         self.missing: MissingFunds | None = None
+        # The maximum cost of the rows that get a nonce.
+        self._planned_cost = 0
         # Whether no further nonce can be assigned now.
         self.is_full = False
 
@@ -231,6 +235,7 @@ class Drafting:
         unsigned: list[Unsigned] = []
         for each in planning.plan(self._context, rows, account):
             if isinstance(each, Send):
+                self._planned_cost += each.max_cost
                 draft = self._draft(each.row, next_nonce, each.gas_limit, each.prices)
                 since = self._private_since(each.row, Attempt.Purpose.SEND, [])
                 unsigned.append(Unsigned(each.row, Attempt.Purpose.SEND, draft, each.max_cost, since, each.noop_extra))
@@ -241,6 +246,18 @@ class Drafting:
                 self._result.closings.append(each)
         self.is_full = len(unsigned) >= room
         return unsigned
+
+    def missing_funds(self, others: Sequence[str | None]) -> MissingFunds | None:
+        """Return what all rows that wait for funds need, with the costs of those that this turn does not plan."""
+        waiting = [each.missing for each in self._result.waits if each.missing]
+        known = [int(text) for text in others[:MAX_WAITING] if text]
+        return planning.missing_funds(
+            self._context.sender,
+            self._context.account.balance,
+            self._work.in_flight_cost + self._planned_cost,
+            [*(each.cost for each in waiting), *known],
+            is_minimum=len(known) < len(others),
+        ) or next(iter(waiting), None)
 
     def _draft(self, row: Transaction, nonce: int, gas: int, prices: Prices) -> Draft:
         return Draft(self._work.lane.chain_id, nonce, row.to, row.value, bytes(row.data), gas, prices)

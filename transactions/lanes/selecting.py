@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transactions.lanes.drafting import is_expiring
+from transactions.lanes.drafting import MAX_WAITING, is_expiring
 from transactions.lanes.prices.bumping import is_review_due
 from transactions.lanes.prices.planning import Closing, Wait
 from transactions.lanes.work import LaneSnapshot, load_attempts, load_budget
@@ -63,12 +63,16 @@ def plannable(work: LaneSnapshot) -> tuple[list[Transaction], list[Wait]]:
     return [row for row in rows if row.pk not in doubts][: max(work.room, MIN_PLANNED)], waits
 
 
-def wait_for_funds(work: LaneSnapshot, planned: list[Transaction]) -> bool:
-    """Return whether rows wait for funds besides those that the turn plans: they are not due in every turn."""
+def waiting_costs(work: LaneSnapshot, planned: list[Transaction]) -> list[str | None]:
+    """Return the costs of the rows that wait for funds besides those that the turn plans, as far as they are known.
+
+    They are not due in every turn. If there are too many, one more than is counted.
+    """
     if not work.assigns_nonces:
-        return False
+        return []
     rows = Transaction.objects.filter(IS_PENDING, lane=work.lane, reason_code=Transaction.Reason.FUNDS)
-    return rows.exclude(pk__in=[row.pk for row in planned]).exists()
+    others = rows.exclude(pk__in=[row.pk for row in planned]).order_by("sequence")
+    return list(others.values_list("waiting_cost_text", flat=True)[: MAX_WAITING + 1])
 
 
 def closings(work: LaneSnapshot) -> list[Closing]:

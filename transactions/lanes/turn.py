@@ -126,10 +126,10 @@ class Turn:
         unused, planned, waits = await self._threads.database(selecting.select, work, reviewed)
         result = Result(waits=waits)
         next_turn, is_full = self._next_turn(), False
-        is_unfunded = work.lane.waiting == Waiting.FUNDS and await self._threads.database(
-            selecting.wait_for_funds, work, planned
-        )
-        has_ended = bool(work.lane.waiting) and not is_unfunded
+        others: list[str | None] = []
+        if work.lane.waiting:
+            others = await self._threads.database(selecting.waiting_costs, work, planned)
+        has_ended = bool(work.lane.waiting) and not (others and work.lane.waiting == Waiting.FUNDS)
         if reviewed or unused or planned or has_ended or (work.relayer.health.system_disabled and work.due):
             is_limited = work.budget is not None and work.budget.is_limited
             needs_noop = bool(unused) or is_limited or any(row.is_ending for row in reviewed)
@@ -144,9 +144,9 @@ class Turn:
             if failure:
                 next_turn = replace(next_turn, failed=True)
                 await self._set_waiting(Waiting.SIGNER, failure)
-            elif missing := drafting.missing or next((each.missing for each in result.waits if each.missing), None):
-                await self._set_waiting(Waiting.FUNDS, *missing)
-            elif not is_unfunded:
+            elif missing := drafting.missing or drafting.missing_funds(others):
+                await self._set_waiting(Waiting.FUNDS, missing.details, missing.amount)
+            else:
                 await self._set_waiting("")
         attempts = await self._threads.database(commit, self.lane, result) if result else []
         await self._broadcast(attempts)

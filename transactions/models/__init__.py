@@ -5,7 +5,7 @@ Leases, clocks and tasks serve progress only: two workers that hold the same lan
 
 from transactions.models.attempts import Attempt, amount_text
 from transactions.models.charges import Charge
-from transactions.models.lanes import IS_HALTED, ChainWatch, Hold, Lane, Waiting
+from transactions.models.lanes import AT_LEAST, IS_HALTED, ChainWatch, Hold, Lane, Waiting
 from transactions.models.top_ups import TopUp
 from transactions.models.transactions import (
     FINAL,
@@ -27,7 +27,8 @@ from transactions.models.transactions import (
 )
 
 __all__ = [
-    "FINAL", "HAS_OPEN_NONCE", "IN_FLIGHT", "IS_HALTED", "IS_IN_FLIGHT", "IS_IN_STATUS", "IS_OPEN", "IS_PENDING",
-    "NOOPS", "NOOP_PURPOSES", "OPEN", "UNCORROBORATED", "UNSUCCESSFUL", "Attempt", "ChainWatch", "Charge", "Hold",
-    "Lane", "MetadataPair", "Status", "StatusChange", "TopUp", "Transaction", "Waiting", "amount_text",
+    "AT_LEAST", "FINAL", "HAS_OPEN_NONCE", "IN_FLIGHT", "IS_HALTED", "IS_IN_FLIGHT", "IS_IN_STATUS", "IS_OPEN",
+    "IS_PENDING", "NOOPS", "NOOP_PURPOSES", "OPEN", "UNCORROBORATED", "UNSUCCESSFUL", "Attempt", "ChainWatch",
+    "Charge", "Hold", "Lane", "MetadataPair", "Status", "StatusChange", "TopUp", "Transaction", "Waiting",
+    "amount_text",
 ]  # fmt: skip

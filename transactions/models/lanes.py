@@ -8,8 +8,10 @@ from django.db.models import Q
 from relayer_service.database.clock import DatabaseNow
 from relayer_service.database.prefixes import prefix_index
 from relayer_service.storage.leases import Leased
+from relayers.guards import MissingFunds
 from relayers.models import Relayer
 
+AT_LEAST = "At least "
 # Of a lane that a worker has: only then its chain is read.
 IS_HALTED = Q(watch__halted_since__isnull=False, lease__isnull=False, due_at__gt=DatabaseNow())
 NONCE_HELP = "The account's transaction count on the chain"
@@ -138,9 +140,10 @@ class Lane(Leased):
         return f"{self.address} on chain {self.chain_id}"
 
     @property
-    def missing(self) -> int | None:
-        """The missing funds in wei, if they are known."""
-        return int(self.missing_text) if self.missing_text else None
+    def missing(self) -> MissingFunds:
+        """What is missing for its transactions that wait for funds."""
+        amount = int(self.missing_text) if self.missing_text else None
+        return MissingFunds(amount, self.waiting_details.startswith(AT_LEAST))
 
     @property
     def halted_since(self) -> datetime | None:

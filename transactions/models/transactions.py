@@ -125,6 +125,9 @@ class Transaction(Resource):
     reason_code = models.CharField(  # noqa: DJ001  # SQLite adds it without a new table, which would lose triggers
         max_length=16, choices=Reason, null=True, editable=False
     )
+    waiting_cost_text = models.CharField(  # noqa: DJ001  # as for `reason_code`
+        "maximum cost", max_length=78, null=True, editable=False, help_text="In wei, while it waits for funds."
+    )
     # +1 with every change: each writer compares the version that it has read.
     version = models.PositiveIntegerField(default=1)
     # Of a pending row, when it is considered next; of one in flight, since when a replacement is to be signed.
@@ -154,6 +157,9 @@ class Transaction(Resource):
         help_text="+1 with every replacement: attempts have the version that they were signed with.",
     )
     to = models.CharField(max_length=42, blank=True, help_text="The receiver; empty to create a contract.")
+    recipient = models.CharField(  # noqa: DJ001  # as for `reason_code`
+        max_length=42, null=True, editable=False, help_text="Who gets the ERC-20 tokens, or may spend them."
+    )
     # Amounts are text: not every database stores integers of 256 bits exactly.
     value_text = models.CharField("value", max_length=78, default="0")
     data = models.BinaryField(default=b"")
@@ -282,6 +288,7 @@ class Transaction(Resource):
             models.Index(fields=["kind", "-sequence"], name="transaction_other_kind", condition=~Q(kind="request")),
             prefix_index("identifier", name="transaction_identifier_prefix"),
             prefix_index("to", name="transaction_to_prefix"),
+            prefix_index("recipient", name="transaction_recipient", where_set=True),
             # For searches by what clients and staff know of a transaction.
             prefix_index("idempotency_key", name="transaction_key_prefix", where_set=True),
             prefix_index("external_id", name="transaction_external_id", where_set=True),

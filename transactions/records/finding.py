@@ -34,11 +34,15 @@ def with_hash(rows: Rows, value: str) -> Rows:
 
 def with_text(rows: Rows, column: str, value: str) -> Rows:
     """Return the rows with this value in a column that has an index for prefixes."""
+    return rows.filter(_text_condition(rows, column, value))
+
+
+def _text_condition(rows: Rows, column: str, value: str) -> Q:
     if has_nul(value):
-        return rows.none()
+        return Q(pk__in=[])
     # A range: SQLite would put the value of an equality into the expression of the index, which then serves nothing.
     exact = Q(**{f"{column}__gte": value, f"{column}__lte": value})
-    return rows.filter(_few_or(rows, exact & is_folded(column, value), exact))
+    return _few_or(rows, exact & is_folded(column, value), exact)
 
 
 def metadata_condition(rows: Rows, text: str) -> Q:
@@ -51,7 +55,9 @@ def metadata_condition(rows: Rows, text: str) -> Q:
 
 
 def with_receiver(rows: Rows, address: str) -> Rows:
-    return with_text(rows, "to", checksummed(address))
+    """Return the rows whose receiver, or recipient or spender of ERC-20 tokens, has this address."""
+    to, recipient = (_text_condition(rows, column, checksummed(address)) for column in ("to", "recipient"))
+    return rows.filter(to | recipient)
 
 
 def requested_with(rows: Rows, token: str) -> Rows:

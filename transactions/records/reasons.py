@@ -69,8 +69,8 @@ def status_reason(row: Transaction, lane: Lane, position: Position | None = None
         return _requested(row)
     if row.status == Status.PENDING:
         # What stops the whole lane comes first: the row's own reason is from before.
-        stop = _hold(lane) or stop_reason(row.relayer) or row.status_reason or halt_reason(lane) or _outage(lane)
-        return stop or _queued(row, position, lane)
+        stop = _hold(lane) or stop_reason(row.relayer) or _shortage(row, lane) or row.status_reason
+        return stop or halt_reason(lane) or _outage(lane) or _queued(row, position, lane)
     if row.status in FINAL:
         return row.status_reason
     if row.status == Status.MINED:
@@ -120,6 +120,12 @@ def halt_reason(lane: Lane) -> str:
     if lane.halted_since is None or lane.due_at < late:
         return ""
     return f"No new block since {timestamp(lane.halted_since)}: nothing is mined until the chain goes on."
+
+
+def _shortage(row: Transaction, lane: Lane) -> str:
+    """Return what is missing for all that wait for funds, if the row is one of them: its own reason may be older."""
+    is_unfunded = lane.waiting == Waiting.FUNDS and row.reason_code == Transaction.Reason.FUNDS
+    return f"{Waiting.FUNDS.label}: {lane.waiting_details}" if is_unfunded and lane.waiting_details else ""
 
 
 def _outage(lane: Lane, *which: Waiting) -> str:

@@ -27,6 +27,7 @@ from relayer_service.evm import checksummed
 from relayer_service.observability import tracing
 from relayers.models import Relayer, find_relayer
 from signers import signing
+from spending import erc20
 from transactions import metrics
 from transactions.changes import log_change
 from transactions.lanes.wake import wake_lane
@@ -262,10 +263,13 @@ def new_row(values: Mapping[str, Any], relayer: Relayer, lane: Lane, now: dateti
 
 def payload_columns(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a request executes, as columns of its row."""
+    data = values.get("data", b"")
+    call = erc20.decode(data) if "to" in values else None
     return {
         "to": checksummed(values["to"]) if "to" in values else "",
+        "recipient": call.recipient if call else None,
         "value_text": str(values["value"]),
-        "data": values.get("data", b""),
+        "data": data,
         "requested_gas_limit": values.get("gas_limit"),
     }
 

@@ -62,6 +62,7 @@ class PreferencesAdmin(DjangoModelAdmin):
             *(name for name in changelist.list_display if columns.get(name, True)),
             *(name for name in self.extra_columns if columns[name]),
         ]
+        changelist.has_chosen_columns = bool(stored.columns)
         changelist.preferences_url = reverse(f"admin:{self._url_name('preferences')}", query=request.GET)
         return changelist
 
@@ -82,8 +83,8 @@ class PreferencesAdmin(DjangoModelAdmin):
         elif "reset" in request.POST:
             stored.columns = {}
         elif "show" in request.POST:
-            chosen, columns = request.POST.getlist("columns"), self._optional_columns(request).items()
-            stored.columns = {name: name in chosen for name, shown in columns if (name in chosen) is not shown}
+            chosen = request.POST.getlist("columns")
+            stored.columns = {name: name in chosen for name in self._optional_columns(request)}
         else:
             query = self._normalized(request, request.GET)
             form = FilterForm({"name": request.POST.get("name"), "query": query})

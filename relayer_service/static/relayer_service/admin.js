@@ -49,6 +49,12 @@ const nameWidgets = () => {
 addEventListener("load", () => setTimeout(nameWidgets));
 document.addEventListener("formset:added", () => setTimeout(nameWidgets));
 
+/* What the command palette finds. */
+addEventListener("load", () => {
+  const field = document.getElementById("search-input-command");
+  field?.setAttribute("placeholder", "ID, name, address, hash, or key:value of metadata");
+});
+
 /* Open the tab of the page that has an element. */
 const openTab = (element) => {
   const tab = element?.closest("[data-tab]")?.dataset.tab;

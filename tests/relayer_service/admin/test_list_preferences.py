@@ -84,6 +84,9 @@ def test_what_a_user_keeps_is_their_own_and_goes_with_them(admin_client: Client)
     assert saved(other.post(f"{LIST}preferences/", {"delete": "Mine"}, follow=True)) == [("Hers", "?q=b", False)]
     assert columns(other.get(LIST)) == [name for name in DEFAULT if name != "last_transaction"]
     page = admin_client.get(LIST)
+    # Narrow windows hide none of them.
+    shown = [b"data-chosen-columns" in each.content for each in (page, other.get(LIST))]
+    assert shown == [True, False]
     assert (saved(page), columns(page)) == ([("Mine", "?q=a", False)], ["name", "identifier"])
     User.objects.get(username="vera").delete()
     assert ListPreference.objects.get().user.username == "admin"

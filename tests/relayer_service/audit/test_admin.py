@@ -22,12 +22,15 @@ from tests.api import Api
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayers import admin_pages, factories
 from tests.relayers.factories import set_paused
+from tests.rpc.factories import fee_token
+from tests.transactions import factories as transactions
 from tokens.models import AccessToken
 
 __all__ = ["clock"]
 
 pytestmark = pytest.mark.django_db
 
+RECEIVER, USDC = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC", "0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238"
 LIST = "/admin/relayer_service/auditentry/"
 
 
@@ -110,21 +113,45 @@ def test_amounts_of_a_relayer_have_their_units(admin_client: Client) -> None:
         "policies.gas_price_cap": [None, 30 * 10**9],
         "policies.eip1559_pricing": [True, False],
         "spending_rules.max_value": ["5", str(5 * 10**17)],
+        "policies.whitelist_receivers": [None, [RECEIVER]],
         "reserve": [str(10**18), None],
+        "spending_rules.receivers": ["none", [{"address": RECEIVER, "selectors": ["0x"]}]],
+        "spending_rules.tokens": [None, [{"contract": USDC, "max_amount": "5000000"}]],
+        "top_up.minimum": ["", str(10**17)],
     }
+    fee_token(network="sepolia", address=USDC, decimals=6, symbol="USDC")
     entry = add(object_type="relayer", object_pk=str(relayer.pk), changes=changes)
     add(object_type="relayer", object_pk="0", object_id="deleted", changes=changes)
     lines = [
         "policies.eip1559_pricing: yes → no",
         "policies.gas_price_cap: nothing → 30 gwei",
+        f"policies.whitelist_receivers: nothing → {RECEIVER}",
         "reserve: 1 ETH → nothing",
         "spending_rules.max_value: 5 wei → 0.5 ETH",
+        f"spending_rules.receivers: none → Receiver {RECEIVER}: no data",
+        f"spending_rules.tokens: nothing → Token {USDC}: at most 5 USDC per transaction",
+        "top_up.minimum: nothing → 0.1 ETH",
     ]
     (shown,) = admin_client.get(history(relayer)).context["entries"]
     deleted, listed = admin_client.get(LIST).context["cl"].result_list
     opened = admin_client.get(f"{LIST}{entry.pk}/change/").context["original"]
     assert [shown.lines, listed.lines, opened.lines] == [lines] * 3
     assert deleted.lines[1] == f"policies.gas_price_cap: nothing → {30 * 10**9}"
+
+
+def test_amounts_of_tokens_and_transactions_have_their_units(admin_client: Client) -> None:
+    row = transactions.transaction(transactions.lane(factories.relayer(network="sepolia")))
+    rules = [{"contract": USDC, "max_amount_per_day": "5000000"}]
+    changes = {"spending_rules.max_value": [str(10**18), "5"], "spending_rules.tokens": [rules, None]}
+    add(object_type="access token", changes=changes)
+    replaced = {"value": ["5 wei", f"{2 * 10**17} wei"], "to": ["new contract", RECEIVER]}
+    add(object_type="transaction", object_pk=str(row.pk), changes=replaced)
+    of_row, of_token = (entry.lines for entry in admin_client.get(LIST).context["cl"].result_list)
+    assert of_token == [
+        "spending_rules.max_value: 1 coin → 5 wei",
+        f"spending_rules.tokens: Token {USDC}: at most 5000000 units within 24 hours → nothing",
+    ]
+    assert of_row == [f"to: new contract → {RECEIVER}", "value: 5 wei → 0.2 ETH"]
 
 
 def test_a_long_history_has_pages_and_costs_the_same(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

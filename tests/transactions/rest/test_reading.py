@@ -15,6 +15,8 @@ from eth_account import Account
 from tests.api import Api
 from tests.contract import bodies
 from tests.relayers import factories
+from tests.spending.payloads import MALLORY, TOKEN, call
+from tests.spending.payloads import TRANSFER as PAY
 from tests.transactions import factories as lanes
 from tests.transactions.plans import nodes, page_statement, walks_the_primary_key
 from tests.transactions.rest.requests import PATH, RECEIVER
@@ -165,6 +167,12 @@ def test_the_list_finds_what_a_client_knows_of_a_transaction(
         {"to": OTHER, "status": "failed"},
     ):
         assert ids(sender.get(f"{PATH}?{urlencode(query)}")) == [], query
+    # The recipient of tokens, which the calldata has: as it is accepted, and as it is replaced.
+    paid = {"to": TOKEN, "value": 0, "data": f"0x{call(PAY, OTHER, 5).hex()}"}
+    accepted = sender.post(PATH, paid).body["data"]["id"]
+    assert ids(sender.get(f"{PATH}?to={OTHER}")) == [accepted, row.identifier]
+    sender("PUT", f"{PATH}/{accepted}", {**paid, "data": f"0x{call(PAY, MALLORY, 5).hex()}"})
+    assert [ids(sender.get(f"{PATH}?to={each}")) for each in (OTHER, MALLORY)] == [[row.identifier], [accepted]]
     wrong = sender.get(f"{PATH}?to=me")
     message = "to: must be an EVM address: 0x and 40 hexadecimal digits"
     assert (wrong.status, bodies.uncoded(wrong.body)) == (400, bodies.bad_request(message))

@@ -56,7 +56,7 @@ VARIANTS: dict[str, str] = {
 TOP_UP_URL = "#top-up"
 TRANSACTION_REMEDIES = {Remedy.SPEED_UP, Remedy.CANCEL, Remedy.RESEND}
 # Of prices, from this one on.
-SIGNIFICANT_DIGITS = 4
+SIGNIFICANT_DIGITS = 6
 MINIMUM_ROUNDED = 10**SIGNIFICANT_DIGITS
 
 
@@ -277,9 +277,10 @@ def top_up(lane: Lane, cells: Sequence[Cell]) -> dict[str, str]:
         read = format_html("{}, read {}", amount(balance, network), ago(read_at))
     attempts = [cell.attempt for cell in cells if cell.attempt and cell.state == State.IN_FLIGHT]
     flying = sum(int(attempt.max_cost_text) for attempt in attempts)
-    missing = int(lane.missing_text or (0 if balance is None else flying - balance))
+    missing = lane.missing.amount or (0 if balance is None else flying - balance)
+    start = "at least " if lane.missing.is_minimum else ""
     return {
         "address": lane.address,
-        "missing": coins(missing, network) if missing > 0 else "unknown",
+        "missing": f"{start}{coins(missing, network)}" if missing > 0 else "unknown",
         "balance": read,
     }

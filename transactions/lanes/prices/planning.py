@@ -18,15 +18,16 @@ from relayer_service.amounts import Amount
 from relayers.policies import PolicyRefused, check_receiver
 from transactions.lanes.prices.bumping import price_noop
 from transactions.lanes.prices.context import TurnContext
+from transactions.lanes.prices.market import Sender
 from transactions.lanes.prices.pricing import PriceTooHigh, first_price, maximum
 from transactions.lanes.prices.simulation import buffered_gas, check_block_limit, is_simulated
-from transactions.models import Transaction, Waiting
+from transactions.models import AT_LEAST, Transaction, Waiting
 from transactions.records import payloads
 from transactions.records.states import Cause
 
 MAX_WAIT_SECONDS = 60
 SHORTAGE = (
-    "{} missing. It can cost {}, and the balance is {}, of which {} is kept for transactions in flight and {} as the "
+    "{} missing. {} can cost {}, and the balance is {}, of which {} is kept for transactions in flight and {} as the "
     "relayer's reserve."
 )
 
@@ -64,6 +65,8 @@ class MissingFunds(NamedTuple):
 
     details: str
     amount: int | None = None
+    # The maximum that the transaction can cost, in wei.
+    cost: int = 0
 
 
 @dataclass(frozen=True)
@@ -109,9 +112,9 @@ def plan_replacement(context: TurnContext, row: Transaction, prices: Prices, acc
 class _Unfunded(Exception):
     """The balance does not cover a row."""
 
-    def __init__(self, details: str, amount: int | None = None) -> None:
-        super().__init__(f"{Waiting.FUNDS.label}: {details}")
-        self.missing = MissingFunds(details, amount)
+    def __init__(self, missing: MissingFunds) -> None:
+        super().__init__(f"{Waiting.FUNDS.label}: {missing.details}")
+        self.missing = missing
 
 
 class _OverLimit(Exception):
@@ -195,7 +198,7 @@ class _Planner:
         cost = transaction.value + gas_cost
         self._check_funds(cost)
         if isinstance(refusal, ExecutionReverted):
-            raise _Unfunded(str(refusal))
+            raise _Unfunded(MissingFunds(str(refusal), cost=cost))
         if refusal is not None:
             raise refusal
         noop_extra = self._noop_extra(row, gas_limit, prices)
@@ -239,11 +242,8 @@ class _Planner:
         return math.ceil(charges.l1_fee.maximum + charges.operator_fee.maximum)
 
     def _check_funds(self, cost: int) -> None:
-        balance, reserve = self.account.balance, self.context.sender.reserve
-        missing = cost + self.reserved + reserve - balance
-        if missing > 0:
-            shown = (coins(each, self.network) for each in (missing, cost, balance, self.reserved, reserve))
-            raise _Unfunded(SHORTAGE.format(*shown), missing)
+        if missing := missing_funds(self.context.sender, self.account.balance, self.reserved, [cost]):
+            raise _Unfunded(missing)
 
     def _reverted(self, row: Transaction, fault: ExecutionReverted) -> Decision:
         """Return the decision for a row that would revert: final only if nothing can change that."""
@@ -252,6 +252,26 @@ class _Planner:
         if (self.context.account.block or 0) < self.account.block:
             return _wait(row, f"{fault} It is simulated again, as the node is behind.")
         return Closing(row, Cause.REFUSED, str(fault), fault.data)
+
+
+def missing_funds(
+    sender: Sender, balance: int, kept: int, costs: Sequence[int], *, is_minimum: bool = False
+) -> MissingFunds | None:
+    """Return what is missing for transactions that can cost so much, or None if the balance covers them all.
+
+    It is a minimum if there are others whose cost is unknown.
+    """
+    cost = sum(costs)
+    missing = cost + kept + sender.reserve - balance
+    if missing <= 0:
+        return None
+    shown = [coins(each, sender.network) for each in (missing, cost, balance, kept, sender.reserve)]
+    if len(costs) == 1 and not is_minimum:
+        return MissingFunds(SHORTAGE.format(shown[0], "It", *shown[1:]), missing, cost)
+    count = "all transactions that wait" if is_minimum else f"{len(costs):,} transactions"
+    total = f"{AT_LEAST if is_minimum else ''}{shown[0]}"
+    details = SHORTAGE.format(total, "They", *shown[1:]).replace("missing.", f"missing for {count}.", 1)
+    return MissingFunds(details, missing, cost)
 
 
 def backoff(tries: int) -> float:
