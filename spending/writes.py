@@ -6,6 +6,8 @@ from typing import Any, Self
 from relayer_service.writes import Row, Write
 from spending.models import SpendingPolicy
 
+# What the audit log has for an empty list.
+NO_ENTRIES = "none"
 NO_GAS_LIMIT = "without max_gas_cost_per_day, the cost of gas is not limited"
 
 
@@ -47,5 +49,10 @@ def stored_rules(holder: Any) -> dict[str, Any]:
 
 
 def audited_rules(holder: Any) -> dict[str, Any]:
-    """Return the rules of a relayer or token by name, for the audit log, which ignores empty lists."""
-    return {f"spending_rules.{name}": "none" if value == [] else value for name, value in stored_rules(holder).items()}
+    """Return the rules of a relayer or token by name, for the audit log."""
+    return {f"spending_rules.{name}": audited_list(value) for name, value in stored_rules(holder).items()}
+
+
+def audited_list(value: Any) -> Any:
+    """Return a value for the audit log, which ignores empty lists; an empty list of receivers refuses all."""
+    return NO_ENTRIES if value == [] else value
