@@ -13,7 +13,7 @@ from relayer_service.audit.values import is_empty, is_truncated, plain
 from relayer_service.jobs.models import Job
 from relayer_service.writes import Values
 from relayers.jobs.bulk_edits import FUND, RESERVE, RULES, SIGNING, TAGS, TOP_UP, VIEW_WEBHOOKS, find
-from relayers.models import Relayer
+from relayers.models import ACCOUNT_COLUMNS, Relayer
 from relayers.writes import RelayerWrite
 from spending.writes import NO_ENTRIES, stored_rules
 
@@ -46,8 +46,10 @@ class UndoneEdit:
 
     def __call__(self, relayer: Relayer) -> RelayerWrite:
         """Return the write that restores a relayer; raise `ValidationError` if that is refused."""
-        write = RelayerWrite(relayer)
-        write.change(self.values(relayer, self.entries[relayer.pk].changes))
+        write, entry = RelayerWrite(relayer), self.entries[relayer.pk]
+        if any(name.startswith(TOP_UP) for name in entry.changes) and has_moved(relayer, entry):
+            raise ValidationError(CHANGED_SINCE.format("the account or the signer"))
+        write.change(self.values(relayer, entry.changes))
         return write
 
     def values(self, relayer: Relayer, changes: Mapping[str, Any]) -> Values:
@@ -75,6 +77,12 @@ class UndoneEdit:
         if WEBHOOK_ID in fields:
             found[WEBHOOK_ID] = find(Notification, {"identifier": former[WEBHOOK_ID]}, WEBHOOK_ID)
         return found
+
+
+def has_moved(relayer: Relayer, entry: AuditEntry) -> bool:
+    """Return whether somebody else may hold the key by now, who must not be sent coins."""
+    later = AuditEntry.objects.for_row(relayer).filter(at__gte=entry.at, pk__gt=entry.pk)
+    return later.filter(changes__has_any_keys=[*ACCOUNT_COLUMNS, "signer_id"]).exists()
 
 
 def is_kept(name: str, change: Any) -> bool:

@@ -393,10 +393,24 @@ def test_one_relayer_is_restored_from_its_audit_entry(admin_client: Client) -> N
         assert admin_client.get(f"/admin/relayer_service/auditentry/{other.pk}/undo/").status_code == 403
 
 
+@pytest.mark.both_engines
+def test_a_top_up_is_not_restored_for_another_account(admin_client: Client) -> None:
+    rich = factories.relayer(identifier="rich", signer=factories.signer("rich", OTHER_KEY), address=OTHER_ADDRESS)
+    amounts = {"top_up_minimum_text": "1", "top_up_target_text": "2", "top_up_daily_limit_text": "3"}
+    relayers = [factories.relayer(identifier=name, funding_relayer=rich, **amounts) for name in ("one", "two")]
+    job = edit(admin_client, *relayers, top_up_change="clear")
+    signer = factories.signer("another", f"0x{7:064x}")
+    admin_pages.edit(admin_client, relayers[1], signer=signer.pk, address="")
+    assert Relayer.objects.get(identifier="two").signer == signer
+    done = undo(admin_client, page_of(job))
+    assert (done.done, done.failures) == (1, [["two", "changed since: the account or the signer"]])
+    found = Relayer.objects.exclude(pk=rich.pk).order_by("pk").values_list("funding_relayer", flat=True)
+    assert [*found] == [rich.pk, None]
+
+
 def test_an_undo_needs_the_permissions_of_the_edit(admin_client: Client) -> None:
     rich = factories.relayer(identifier="rich", signer=factories.signer("rich", OTHER_KEY), address=OTHER_ADDRESS)
-    amounts = dict.fromkeys(("top_up_minimum_text", "top_up_target_text", "top_up_daily_limit_text"), "")
-    amounts |= {"top_up_minimum_text": "1", "top_up_target_text": "2", "top_up_daily_limit_text": "3"}
+    amounts = {"top_up_minimum_text": "1", "top_up_target_text": "2", "top_up_daily_limit_text": "3"}
     relayer = factories.relayer(funding_relayer=rich, **amounts)
     job = edit(admin_client, relayer, top_up_change="clear")
     viewer = staff_who_may(Client(), "view_relayer")
