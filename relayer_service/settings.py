@@ -191,6 +191,7 @@ JOB_KINDS = {
     "pause_relayers": "relayers.jobs.kinds.PauseRelayers",
     "resume_relayers": "relayers.jobs.kinds.ResumeRelayers",
     "edit_relayers": "relayers.jobs.kinds.EditRelayers",
+    "undo_relayer_edit": "relayers.jobs.kinds.UndoEdit",
     "verify_signers": "signers.jobs.VerifySigners",
     "send_test_events": "notifications.jobs.SendTestEvents",
     "replay_deliveries": "notifications.jobs.ReplayDeliveries",

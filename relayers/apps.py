@@ -16,7 +16,9 @@ class RelayersConfig(AppConfig):
             "relayers.console.panels.Status",
             "relayers.console.balance.Balance",
             "relayers.console.panels.TimeLine",
-        ]
+        ],
+        "relayer_service.Job": ["relayers.console.bulk_edit.Undo"],
+        "relayer_service.AuditEntry": ["relayers.console.bulk_edit.Undo"],
     }
     audit_units = "relayers.console.audit.show_units"
     attention_subjects = {20: "relayers.console.overview.attention"}

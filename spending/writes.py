@@ -8,6 +8,8 @@ from spending.models import SpendingPolicy
 
 # Of rules in the audit log.
 PREFIX = "spending_rules."
+# What the audit log has for an empty list.
+NO_ENTRIES = "none"
 NO_GAS_LIMIT = "without max_gas_cost_per_day, the cost of gas is not limited"
 
 
@@ -49,5 +51,10 @@ def stored_rules(holder: Any) -> dict[str, Any]:
 
 
 def audited_rules(holder: Any) -> dict[str, Any]:
-    """Return the rules of a relayer or token by name, for the audit log, which ignores empty lists."""
-    return {f"{PREFIX}{name}": "none" if value == [] else value for name, value in stored_rules(holder).items()}
+    """Return the rules of a relayer or token by name, for the audit log."""
+    return {f"{PREFIX}{name}": audited_list(value) for name, value in stored_rules(holder).items()}
+
+
+def audited_list(value: Any) -> Any:
+    """Return a value for the audit log, which ignores empty lists; an empty list of receivers refuses all."""
+    return NO_ENTRIES if value == [] else value

@@ -1036,6 +1036,29 @@ MUTATIONS: dict[int, Mutation] = {
         "if count > 0]",
         ("tests/transactions/test_second_node.py",),
     ),
+    177: Mutation(
+        "A token with a tag reaches the relayers of every tag.",
+        "relayers/reach.py",
+        "filter(relayer__identifier=identifier, name__in=tags).exists()",
+        "filter(relayer__identifier=identifier).exists()",
+        ("tests/relayers/test_tags.py",),
+    ),
+    178: Mutation(
+        "An undo overwrites what was changed since.",
+        "relayers/jobs/undoing.py",
+        "if not is_same(now.get(name), new)",
+        "if False and not is_same(now.get(name), new)",
+        ("tests/relayers/test_bulk_edit.py",),
+    ),
+    179: Mutation(
+        "A job that may not start runs its first batch.",
+        "relayer_service/jobs/running.py",
+        """        if stopped_by is None:
+            raise LeaseLostError
+""",
+        "",
+        ("tests/relayers/test_bulk_edit.py",),
+    ),
 }
 
 

@@ -77,5 +77,9 @@ def plain(value: Any) -> Any:
     return value
 
 
+def is_truncated(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > MAX_LENGTH
+
+
 def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

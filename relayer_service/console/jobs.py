@@ -171,7 +171,7 @@ def progress(request: HttpRequest, job: Job) -> dict[str, Any]:
         "State": label(job.state, VARIANTS[job.state]),
         chosen.done: f"{job.done:,}",
         **({f"Skipped ({chosen.skip_reason})": f"{job.skipped:,}"} if job.skipped else {}),
-        "Failed": alarm(job.failed),
+        chosen.failed: alarm(job.failed),
         "Started by": f"{job.started_by}, {exact(job.created_at)}",
         **({"Reason": job.reason} if job.reason else {}),
     }
@@ -186,6 +186,7 @@ def progress(request: HttpRequest, job: Job) -> dict[str, Any]:
         "percent": 100 * job.taken // job.total if job.total else 100,
         "facts": facts,
         "failures": job.failures,
+        "failures_title": chosen.failed,
         "more_failures": and_more(job.failed - len(job.failures)),
     }
 

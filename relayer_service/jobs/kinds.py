@@ -34,6 +34,7 @@ class JobKind:
     explanation: str
     done: str
     skip_reason: str
+    failed = "Failed"
     batch_size = 500
     in_transaction = True
     # Whether the audit log records its changes.
@@ -47,6 +48,10 @@ class JobKind:
 
     def run(self, keys: Sequence[int]) -> Result:
         raise NotImplementedError
+
+    def permissions(self, parameters: Mapping[str, Any]) -> list[str]:
+        """Return what its user needs, until it is over, for a job with these parameters."""
+        return [self.permission]
 
     @property
     def model(self) -> type[Model]:

@@ -82,7 +82,7 @@ def run_job(pk: int) -> None:
         users = get_user_model().objects.filter(username=job.actor)
         if job.token_key and import_string("tokens.models.is_revoked")(job.token_key):
             stop(job, REVOKED)
-        elif not job.token_key and not all(user.has_perm(kind(job.kind).permission) for user in users):
+        elif not job.token_key and not all(user.has_perms(permissions(job)) for user in users):
             stop(job, NOT_PERMITTED)
         try:
             by = ActorKind.TOKEN if job.token_key else ActorKind.USER
@@ -93,6 +93,10 @@ def run_job(pk: int) -> None:
             return
         if not is_over and job.release(DatabaseNow()):
             push(run_job, pk)
+
+
+def permissions(job: Job) -> list[str]:
+    return kind(job.kind).permissions(job.parameters or {})
 
 
 @periodic(seconds=SWEEP_SECONDS)
@@ -122,8 +126,11 @@ def work(job: Job, seconds: float) -> bool:
 def _step(job: Job, chosen: JobKind, selection: Selection) -> bool:
     keys = selection.first(chosen.batch_size, after=job.position)
     result = None
-    if not chosen.in_transaction and keys and not job.held().values_list("stopped_by", flat=True).first():
-        result = _run(chosen, keys)
+    if not chosen.in_transaction and keys:
+        stopped_by = job.held().values_list("stopped_by", flat=True).first()
+        if stopped_by is None:
+            raise LeaseLostError
+        result = None if stopped_by else _run(chosen, keys)
     with transaction.atomic():
         current = job.held().select_for_update().defer("selection").first()
         if current is None:

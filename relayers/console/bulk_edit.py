@@ -1,211 +1,158 @@
-"""The list action that changes nodes, webhook, minimum balance and reserve of relayers: a form, a preview, a job."""
+"""The list action that changes many relayers: a form, a preview, a job; and the button that undoes it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from django import forms
 from django.contrib import admin
-from django.core.exceptions import ValidationError
+from django.core import signing
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from rest_framework import exceptions
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+from django.utils.html import format_html, format_html_join
 
 from chain.networks import networks
-from chain.units import coins
-from notifications.models import Notification
 from relayer_service.console import confirmation
-from relayer_service.console.base import KeySelect, ResourceAdmin
-from relayer_service.console.confirmation import PendingAction, ReasonForm
+from relayer_service.console.base import ResourceAdmin
+from relayer_service.console.confirmation import PendingAction, ReasonForm, Table
 from relayer_service.console.jobs import announce
+from relayer_service.console.panels import Panel, object_view
+from relayer_service.console.references import and_more, link
 from relayer_service.jobs import running
 from relayer_service.jobs.kinds import kind
-from relayer_service.net.addresses import mask
-from relayers.health.probes import ProbeCache
-from relayers.jobs.bulk_edits import MINIMUM, NODES, RESERVE, WEBHOOK, Group, groups, typed_amount
+from relayer_service.jobs.models import Job
+from relayer_service.storage.selections import Selection
+from relayers.console.audit import shown
+from relayers.console.bulk_edit_form import BulkEditForm
+from relayers.jobs.bulk_edits import CHANGE, PREVIEWED, REQUIRED, RESERVE, BulkEdit, Group, preview
+from relayers.jobs.undoing import EDIT, UndoneEdit, entries_of, undoable_job
 from relayers.models import Relayer
-from relayers.serializers.relayers import RpcUrlsField
+from relayers.writes import RelayerWrite
 
-APPLY = "apply"
-KIND = "edit_relayers"
-KEEP, CLEAR, SET = "", "clear", "set"
-NOTHING_CHOSEN = "Choose at least one change."
-EDITED = ("nodes", "webhook", "minimum", "reserve")
+APPLY, UNDO = "apply", "undo_relayer_edit"
+SALT = "relayers.bulk_edit"
+OUTCOMES = ["refused", "changed", "unchanged"]
 STOPS = "A relayer whose balance is not above its new reserve stops sending: its transactions wait for funds."
-UNVIEWED = ("webhook_change", "webhook")
-
-
-def change_field(label: str, clear: str, set_to: str) -> forms.ChoiceField:
-    choices = [(KEEP, "Leave unchanged"), (SET, set_to), (CLEAR, clear)]
-    return forms.ChoiceField(label=label, choices=choices, required=False, widget=UnfoldAdminSelectWidget)
-
-
-def amount_field(label: str, help_text: str) -> forms.CharField:
-    text = f"{help_text} For example 0.5 ETH, in the coin of the network; without a unit, in wei."
-    return forms.CharField(
-        label=label, required=False, max_length=160, widget=UnfoldAdminTextInputWidget, help_text=text
-    )
-
-
-class BulkEditForm(ReasonForm):
-    nodes_change = change_field("Nodes", "Use the network's nodes", "Replace with these RPC URLs")
-    nodes = forms.CharField(
-        label="RPC URLs",
-        required=False,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off"}),
-        help_text="One per line, each with weight 100. Stored encrypted; only the host is shown.",
-    )
-    webhook_change = change_field("Webhook", "No webhook", "Set to this webhook")
-    webhook = forms.ModelChoiceField(Notification.objects.all(), required=False, label="New webhook")
-    minimum_change = change_field("Minimum balance", "No minimum", "Set to this amount")
-    minimum = amount_field("New minimum balance", "Below it, the relayer needs attention. It keeps sending.")
-    reserve_change = change_field("Reserve", "No reserve", "Set to this amount")
-    reserve = amount_field("New reserve", "It stops sending what could leave less.")
-    field_order = [*(f"{name}{end}" for name in EDITED for end in ("_change", "")), "reason"]
-
-    def __init__(self, data: Any = None, *, may_view_webhooks: bool) -> None:
-        super().__init__(data, required=True)
-        field = Relayer._meta.get_field("notification")
-        self.fields["webhook"].widget = KeySelect(field, admin.site)
-        self.fields["webhook"].widget.choices = self.fields["webhook"].choices  # type: ignore[attr-defined]
-        for name in () if may_view_webhooks else UNVIEWED:
-            del self.fields[name]
-        # What the job is started with.
-        self.changes: dict[str, Any] = {}
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or {}
-        choices: dict[str, tuple[str, Any, Callable[[Any], Any]]] = {
-            NODES: ("nodes", [], self._nodes),
-            WEBHOOK: ("webhook", None, lambda row: row.pk),
-            MINIMUM: ("minimum", "", str),
-            RESERVE: ("reserve", "", str),
-        }
-        for change, (name, cleared, read) in choices.items():
-            chosen = cleaned.get(f"{name}_change", KEEP)
-            if chosen == CLEAR:
-                self.changes[change] = cleared
-            elif chosen == SET and cleaned.get(name):
-                self._read(change, name, read)
-            elif chosen == SET and name not in self.errors:
-                self.add_error(name, "This field is required.")
-            elif cleaned.get(name):
-                field: Any = self.fields[f"{name}_change"]
-                self.add_error(f"{name}_change", f"Choose “{dict(field.choices)[SET]}”, or empty the field below.")
-        if not self.changes and not self.errors:
-            raise forms.ValidationError(NOTHING_CHOSEN)
-        return cleaned
-
-    def _read(self, change: str, name: str, read: Callable[[Any], Any]) -> None:
-        try:
-            self.changes[change] = read(self.cleaned_data[name])
-        except ValidationError as error:
-            self.add_error(name, error)
-
-    def _nodes(self, text: str) -> list[dict[str, Any]]:
-        try:
-            return [dict(entry) for entry in RpcUrlsField().run_validation([{"url": url} for url in text.split()])]
-        except exceptions.ValidationError as error:
-            raise forms.ValidationError(list(node_faults(error.detail))) from None
-
-
-def node_faults(detail: Any) -> Iterator[str]:
-    """Yield the faults of nodes, each with its line and without its URL."""
-    if not isinstance(detail, dict):
-        yield from map(str, detail)
-        return
-    for index, faults in detail.items():
-        yield from (f"Line {int(index) + 1}: {fault}" for texts in faults.values() for fault in texts)
+ONLY_FIRST = "The preview is of the first {:,}. The job checks each."
+RESTORES = "Restores what this edit changed, where that is still the present value; all else is skipped."
+MAX_NAMED = 3
+MAX_GROUPS = 50
+LINES = ("", '<div class="change">{}</div>')
 
 
 class BulkEditAdmin(ResourceAdmin):
     @admin.action(description="Edit selected relayers", permissions=["change"])
     def edit_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
         pending = PendingAction.in_list(request, "edit_selected", queryset)
-        may_view = request.user.has_perm("notifications.view_notification")
-        form = BulkEditForm(request.POST if pending.is_confirmed else None, may_view_webhooks=may_view)
-        title = f"Edit {kind(KIND).counted(len(pending.selection))}"
-        if not form.is_valid():
-            columns = {name: column({}) for name, column in COLUMNS.values()}
-            table = pending.first(self.get_queryset(request).select_related("notification"), columns)
-            return confirmation.ask(request, self, pending, title, [], table, form, button="Preview")
         if APPLY in request.POST:
-            reason = form.cleaned_data["reason"]
-            job = running.start(
-                KIND, pending.selection, request.user.get_username(), reason=reason, parameters=form.changes
-            )
-            announce(request, self, job)
-            return pending.leave()
-        return self._preview(request, pending, form, title)
-
-    def _preview(self, request: HttpRequest, pending: PendingAction, form: BulkEditForm, title: str) -> HttpResponse:
-        found = list(groups(pending.selection, form.changes, ProbeCache()))
-        changed = sum(group.count for group in found if not group.fault)
-        texts = [f"Changes {kind(KIND).counted(changed)}. Reason: {form.cleaned_data['reason']}"]
+            return self._start(request, pending)
+        refused = [name for name, permission in REQUIRED.items() if not request.user.has_perm(permission)]
+        form = BulkEditForm(request.POST if pending.is_confirmed else None, refused=refused)
+        title = f"Edit {counted(len(pending.selection))}"
+        if not form.is_valid():
+            table = pending.first(self.get_queryset(request), {"Network": lambda relayer: relayer.network})
+            return confirmation.ask(request, self, pending, title, [], table, form, button="Preview")
+        texts, table, changed = previewed(pending.selection, BulkEdit(form.changes))
         texts += [STOPS] if form.changes.get(RESERVE) else []
-        texts += [line for group in found for line in lines(group)]
-        columns = {name: column(form.changes) for key, (name, column) in COLUMNS.items() if key in form.changes}
-        table = pending.first(self.get_queryset(request).select_related("notification"), columns)
-        values = {name: request.POST[name] for name in form.fields if name in request.POST}
-        pending = replace(pending, hidden={**pending.hidden, **values, **({APPLY: "1"} if changed else {})})
-        button = f"Change {kind(KIND).counted(changed)}" if changed else "Preview again"
+        if not changed:
+            return confirmation.ask(request, self, pending, title, texts, table, form, button="Preview")
+        reason = form.cleaned_data["reason"]
+        signed = signing.dumps({"changes": form.changes, "reason": reason}, salt=SALT)
+        pending = replace(pending, hidden={**pending.hidden, APPLY: signed})
+        texts.append(f"Reason: {reason}")
+        button = f"Change {counted(changed)}"
         return confirmation.ask(request, self, pending, f"{title}: preview", texts, table, button=button)
 
-
-def lines(group: Group) -> list[str]:
-    which = f"{kind(KIND).counted(group.count)} on {group.network}"
-    if group.fault:
-        return [f"Refused: {which}: {group.fault}."]
-    return [f"Note: {which}: {group.warning}."] if group.warning else []
-
-
-def arrow(before: str, after: str | None) -> str:
-    return before if after is None or before == after else f"{before} → {after}"
-
-
-def nodes_column(changes: dict[str, Any]) -> Callable[[Relayer], str]:
-    def shown(relayer: Relayer) -> str:
-        before = hosts(relayer.masked_rpc_urls)
-        return arrow(before, hosts(changes[NODES], mask) if NODES in changes else None)
-
-    return shown
-
-
-def hosts(entries: list[dict[str, Any]], shown: Callable[[str], str] = str) -> str:
-    return ", ".join(shown(entry["url"]) for entry in entries) or "those of the network"
-
-
-def webhook_column(changes: dict[str, Any]) -> Callable[[Relayer], str]:
-    new = Notification.objects.filter(pk=changes[WEBHOOK]).first() if changes.get(WEBHOOK) else None
-
-    def shown(relayer: Relayer) -> str:
-        return arrow(str(relayer.notification or "none"), str(new or "none") if WEBHOOK in changes else None)
-
-    return shown
-
-
-def amount_column(
-    name: str, stored: Callable[[Relayer], int | None], changes: dict[str, Any]
-) -> Callable[[Relayer], str]:
-    def shown(relayer: Relayer) -> str:
+    def _start(self, request: HttpRequest, pending: PendingAction) -> HttpResponse:
+        """Start the job of the changes that a preview has signed."""
         try:
-            new = amount_or_none(relayer, typed_amount(relayer, name, changes[name])) if name in changes else None
-        except ValidationError:
-            new = "refused"
-        return arrow(amount_or_none(relayer, stored(relayer)), new)
+            edit = signing.loads(request.POST[APPLY], salt=SALT)
+        except signing.BadSignature:
+            raise BadRequest("Preview the changes first.") from None
+        changes, reason, user = edit["changes"], edit["reason"], request.user
+        if not user.has_perms(kind(EDIT).permissions(changes)):
+            raise PermissionDenied
+        job = running.start(EDIT, pending.selection, user.get_username(), reason=reason, parameters=changes)
+        announce(request, self, job)
+        return pending.leave()
 
-    return shown
+
+def counted(number: int) -> str:
+    return kind(EDIT).counted(number)
 
 
-def amount_or_none(relayer: Relayer, value: int | None) -> str:
-    return "none" if value is None else coins(value, networks().get(relayer.network))
+def previewed(selection: Selection, prepare: Callable[[Relayer], RelayerWrite]) -> tuple[list[str], Table, int]:
+    """Return what would happen, in words and as a table, and how many relayers would change."""
+    groups, warnings = preview(selection, prepare)
+    groups.sort(key=lambda group: OUTCOMES.index(group.outcome))
+    refused, changed, others = (sum(len(each.rows) for each in groups if each.outcome == name) for name in OUTCOMES)
+    texts = [f"Changes {counted(changed)}."]
+    texts += [f"Refused: {counted(refused)}."] if refused else []
+    texts += [f"Unchanged: {counted(others)}."] if others else []
+    texts += [ONLY_FIRST.format(PREVIEWED)] if len(selection) > PREVIEWED else []
+    texts += [f"Note: {counted(number)}: {text}." for text, number in warnings]
+    rows = [[names(group), format_html_join(*LINES, ((line,) for line in lines(group)))] for group in groups]
+    return texts, Table(["Relayers", "Changes"], rows[:MAX_GROUPS], max(0, len(groups) - MAX_GROUPS)), changed
 
 
-COLUMNS: dict[str, tuple[str, Callable[[dict[str, Any]], Callable[[Relayer], str]]]] = {
-    NODES: ("Nodes", nodes_column),
-    WEBHOOK: ("Webhook", webhook_column),
-    MINIMUM: ("Minimum balance", partial(amount_column, MINIMUM, lambda relayer: relayer.policies.get(MINIMUM))),
-    RESERVE: ("Reserve", partial(amount_column, RESERVE, lambda relayer: relayer.reserve or None)),
-}
+def names(group: Group) -> str:
+    links = format_html_join(", ", "{}", ([link(row)] for row in group.rows[:MAX_NAMED]))
+    rest = len(group.rows) - MAX_NAMED
+    return format_html("{} {}", links, and_more(rest)) if rest > 0 else links
+
+
+def lines(group: Group) -> Iterator[str]:
+    """Yield what happens to the relayers of a group, as their audit entries show it."""
+    network = networks().get(group.network)
+    if group.outcome != "changed":
+        yield f"Refused: {group.fault}" if group.fault else "Unchanged"
+    for name, change in sorted(group.changes.items()):
+        values = change if isinstance(change, str) else " → ".join(shown(network, name, value) for value in change)
+        yield f"{name}: {values}"
+
+
+class Undo(Panel):
+    """The button that undoes a bulk edit, of all relayers on the page of its job or of one on that of an entry."""
+
+    template = "admin/relayers/relayer/undo.html"
+    views = ["undo"]
+
+    def may_view(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm(CHANGE))
+
+    def is_shown(self, obj: Any) -> bool:
+        return undone(obj) is not None
+
+    def context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        return {"undo_url": self.url("undo", obj)}
+
+    @object_view("view", asks_first=True)
+    def undo(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        job, selection = undone(obj) or (None, Selection())
+        assert job is not None
+        pending = PendingAction(selection, request.method == "POST", self.url("change", obj))
+        permissions = sorted({each for each in REQUIRED.values() if request.user.has_perm(each)})
+        form = ReasonForm(request.POST if pending.is_confirmed else None, required=True)
+        if form.is_valid():
+            reason = f"Undoes job {job.pk}: {form.cleaned_data['reason']}"
+            parameters = {"job": job.pk, "permissions": permissions}
+            started = running.start(UNDO, selection, request.user.get_username(), reason=reason, parameters=parameters)
+            announce(request, self.admin, started)
+            return pending.leave()
+        entries = entries_of(job, selection.first(PREVIEWED))
+        texts, table, _ = previewed(Selection.from_keys(entries), UndoneEdit(entries, permissions))
+        title = f"Undo: {job}"
+        return confirmation.ask(request, self.admin, pending, title, [RESTORES, *texts], table, form, button="Undo")
+
+
+def undone(obj: Any) -> tuple[Job, Selection] | None:
+    """Return the edit that a page of a job or an audit entry can undo, and its relayers; None if there is none."""
+    if isinstance(obj, Job):
+        job = undoable_job(obj.pk)
+        return (job, Selection.parse(job.selection)) if job else None
+    number = obj.request_id.removeprefix("job-")
+    job = undoable_job(int(number)) if number.isascii() and number.isdecimal() and len(number) < 19 else None
+    if job is None or not obj.object_pk.isdecimal():
+        return None
+    entries = entries_of(job, [int(obj.object_pk)])
+    return (job, Selection.from_keys(entries)) if obj.pk in {each.pk for each in entries.values()} else None

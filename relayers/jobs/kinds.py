@@ -1,6 +1,7 @@
 """Jobs with relayers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.core.exceptions import ValidationError
 
@@ -8,7 +9,8 @@ from relayer_service.jobs.kinds import JobKind, Result
 from relayer_service.jobs.models import Job
 from relayer_service.storage.selections import Selection
 from relayers.health.probes import ProbeCache
-from relayers.jobs.bulk_edits import edit, edited_rows
+from relayers.jobs.bulk_edits import CHANGE, REQUIRED, BulkEdit, edited_rows, save
+from relayers.jobs.undoing import UndoneEdit, entries_of
 from relayers.pausing import set_all_paused
 
 PAUSE, RESUME = "pause_relayers", "resume_relayers"
@@ -53,7 +55,7 @@ class ResumeRelayers(PauseRelayers):
 
 class EditRelayers(JobKind):
     model_label = "relayers.Relayer"
-    permission = "relayers.change_relayer"
+    permission = CHANGE
     title = "Edit relayers"
     job_title = "Edit {}"
     explanation = "Changes {}."
@@ -66,11 +68,46 @@ class EditRelayers(JobKind):
     def __init__(self) -> None:
         self.answers = ProbeCache()
 
+    def permissions(self, parameters: Mapping[str, Any]) -> list[str]:
+        return [CHANGE, *(REQUIRED[name] for name in parameters if name in REQUIRED)]
+
     def run(self, keys: Sequence[int]) -> Result:
+        edit = BulkEdit(self.parameters, self.answers)
         done, failures = 0, []
         for relayer in edited_rows().filter(pk__in=keys).order_by("pk"):
             try:
-                done += edit(relayer, self.parameters, self.answers, self.reason)
+                # Calls the nodes, before the transaction: waiting inside it would block others.
+                edit(relayer)
+                done += save(relayer.pk, edit, self.reason)
             except ValidationError as error:
                 failures.append((relayer.identifier, "; ".join(error.messages)))
+        return Result(done, failures)
+
+
+class UndoEdit(JobKind):
+    """Restores what a job of `EditRelayers` changed; with `permissions`, those that its user had besides."""
+
+    model_label = "relayers.Relayer"
+    permission = CHANGE
+    title = "Undo edit"
+    job_title = "Undo the edit of {}"
+    explanation = "Restores {}."
+    done = "Restored"
+    skip_reason = "not changed by the edit, or deleted"
+    failed = "Skipped for a reason"
+    batch_size = 10
+    in_transaction = False
+
+    def permissions(self, parameters: Mapping[str, Any]) -> list[str]:
+        return [CHANGE, *parameters.get("permissions", ())]
+
+    def run(self, keys: Sequence[int]) -> Result:
+        job = Job.objects.filter(pk=self.parameters["job"]).first()
+        edit = UndoneEdit(entries_of(job, keys) if job else {}, self.parameters["permissions"])
+        done, failures = 0, []
+        for key, entry in edit.entries.items():
+            try:
+                done += save(key, edit, self.reason)
+            except ValidationError as error:
+                failures.append((entry.object_id, "; ".join(error.messages)))
         return Result(done, failures)

@@ -20,7 +20,7 @@ from relayers.models.health import DISABLED, LOW_BALANCE, UNKNOWN, WORKING, of_r
 from relayers.models.top_ups import NO_TOP_UP, TOP_UP_COLUMNS, WITH_TOP_UP, TopUpAmounts, top_up_faults
 from signers.models import Signer
 from spending.models import SpendingPolicy
-from spending.writes import audited_rules
+from spending.writes import audited_list, audited_rules
 
 MAX_CHAIN_ID = 2**63 - 1
 # A change of one of these makes it another account, whose readings start over.
@@ -214,7 +214,7 @@ class Relayer(Resource):
                 for column, masked in MASKED_COLUMNS.items()
             },
             "private_fallback_blocks": self.private_fallback_blocks,
-            **{f"policies.{name}": value for name, value in self.policies.items()},
+            **{f"policies.{name}": audited_list(value) for name, value in self.policies.items()},
             "allow_signing": self.allow_signing,
             **audited_rules(self),
             **self.audited_top_up(),

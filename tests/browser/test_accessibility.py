@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page
 from chain.networks import networks
 from chain.nodes.observers import node_key
 from notifications.models import Notification
+from relayer_service.jobs import running
 from relayer_service.models import AuditEntry, Job, PeriodicRun
 from relayers.models import Relayer
 from rpc.models import FeeToken
@@ -309,6 +310,13 @@ def test_axe_finds_nothing_serious_in_the_answers_to_forms(
     page.get_by_role("button", name="Preview").click()
     page.get_by_text("Changes 1 relayer.").wait_for()
     found |= findings_here(page, "preview of a bulk edit")
+    page.get_by_role("button", name="Change 1 relayer").click()
+    page.get_by_role("link", name="View its progress").wait_for()
+    job = Job.objects.get(kind="edit_relayers")
+    running.run_job.call_local(job.pk)
+    page.goto(f"/admin/relayer_service/job/{job.pk}/undo/")
+    page.get_by_text("Changes 1 relayer.").wait_for()
+    found |= findings_here(page, "undo of a bulk edit")
     page.goto("/admin/tokens/accesstoken/")
     page.locator("input.action-select").check()
     page.locator("select[name=action]").select_option("disable")

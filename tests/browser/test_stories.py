@@ -12,8 +12,10 @@ from playwright.sync_api import Page, expect
 
 from notifications.models import Delivery, Notification
 from relayer_service.background import tasks
-from relayer_service.models import AuditEntry
+from relayer_service.jobs import running
+from relayer_service.models import AuditEntry, Job
 from relayers.models import Relayer
+from relayers.models.tags import save_tags
 from tests import processes
 from tests.browser.conftest import TakeScreenshot
 from tests.concurrency import wait_until
@@ -97,3 +99,30 @@ def test_a_failing_webhook_is_found_fixed_and_replayed(
         expect(failed).to_have_count(0)
         bodies = [received.body for received in target.requests]
         assert (len(bodies), len(set(bodies))) == (2, 1)
+
+
+def test_twenty_relayers_get_a_gas_price_cap_and_lose_it_again(page: Page) -> None:
+    for number in range(25):
+        relayer = factories.relayer(identifier=f"payroll-{number:02}")
+        save_tags({relayer.pk: ["payroll"] if number < 20 else ["other"]})
+    page.goto("/admin/relayers/relayer/?tag=payroll", wait_until="networkidle")
+    page.locator("#action-toggle").check()
+    page.locator("select[name=action]").select_option(label="Edit selected relayers")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("[name=gas_price_cap]")).to_be_hidden()
+    page.get_by_label("Gas price cap", exact=True).select_option("Set to this price")
+    page.get_by_label("New gas price cap").fill("30 gwei")
+    page.get_by_label("Reason").fill("Costs")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("and 17 more")).to_be_visible()
+    page.get_by_role("button", name="Change 20 relayers").click()
+    job = Job.objects.get()
+    running.run_job.call_local(job.pk)
+    assert Relayer.objects.filter(policies={"gas_price_cap": 30 * 10**9}).count() == 20
+    page.get_by_role("link", name="View its progress").click()
+    page.get_by_role("link", name="Undo this edit").click()
+    page.get_by_label("Reason").fill("Too low")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Started in the worker: Undo the edit of 20 relayers")).to_be_visible()
+    running.run_job.call_local(Job.objects.latest("pk").pk)
+    assert Relayer.objects.filter(policies={}).count() == 25

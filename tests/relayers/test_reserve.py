@@ -97,10 +97,11 @@ def test_it_is_set_for_many_with_a_preview_that_says_what_stops(admin_client: Cl
     relayer = factories.relayer(reserve_text=str(ETHER), policies={"min_balance": 5})
     page = preview(admin_client, relayer, reserve_change="set", reserve="2 ETH")
     assert page.context["texts"] == [
-        "Changes 1 relayer. Reason: New provider",
+        "Changes 1 relayer.",
         "A relayer whose balance is not above its new reserve stops sending: its transactions wait for funds.",
+        "Reason: New provider",
     ]
-    assert asked(page) == [["relayer-1", "1 ETH → 2 ETH"]]
+    assert asked(page) == [["relayer-1", "reserve: 1 ETH → 2 ETH"]]
     assert "apply" in hidden_fields(page)
     apply(admin_client, page)
     run_jobs()

@@ -129,8 +129,10 @@ ROWS = [
     *resource("Groups", GROUPS, OWNER, add=SUPERUSER, change=SUPERUSER, delete=SUPERUSER),
     *log("Audit log", ENTRY),
     Row("Audit log", "export CSV", VIEWER, [f"{ENTRY}_export"]),
+    Row("Audit log", "undo an edit of relayers", MANAGER, [f"{ENTRY}_undo"]),
     *log("Jobs", JOB),
     Row("Jobs", "see", VIEWER, [f"{JOB}_progress"]),
+    Row("Jobs", "undo an edit of relayers", MANAGER, [f"{JOB}_undo"]),
     Row("Jobs", "stop one that pauses or checks relayers, or sends", OPERATOR, [f"{JOB}_stop"]),
     *log("Periodic work", PERIODIC_RUN),
 ]

@@ -20,9 +20,11 @@ from django.utils import timezone
 from chain.nodes.observers import node_key
 from notifications.models import Attempt, Delivery
 from relayer_service import roles
+from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.audit.recording import changed, record
 from relayer_service.console.site import ConsoleSite
 from relayer_service.jobs import running
-from relayer_service.models import AuditEntry, PeriodicRun
+from relayer_service.models import AuditEntry, Job, PeriodicRun
 from relayer_service.roles import ROLES
 from relayer_service.sign_in import codes
 from relayer_service.sign_in.models import enable
@@ -89,6 +91,10 @@ def keys(settings: Any) -> dict[str, Any]:
     other = User.objects.create_user("other")
     enable(other, codes.new_key(), 0)
     token = issue(name="Wallet", user=other)[0]
+    edit = running.start("edit_relayers", Selection.from_keys([relayer.pk]), "olga", parameters={"tags": None})
+    Job.objects.filter(pk=edit.pk).update(finished_at=timezone.now())
+    with acting_as(ActorKind.USER, "olga", request_id=f"job-{edit.pk}"):
+        record([changed(relayer, {"reserve": None}, {"reserve": "5"})])
     return {
         "relayers_relayer": relayer.pk,
         "transactions_lane": lane.pk,
@@ -100,9 +106,10 @@ def keys(settings: Any) -> dict[str, Any]:
         "tokens_accesstoken": token.pk,
         "auth_user": other.pk,
         "auth_group": Group.objects.create(name="On call").pk,
-        "relayer_service_auditentry": AuditEntry.objects.for_row(token).get().pk,
+        "relayer_service_auditentry": AuditEntry.objects.for_row(relayer).get().pk,
         "relayer_service_periodicrun": "heartbeat",
         "relayer_service_job": running.start("check_relayers", Selection.from_keys([relayer.pk]), "olga").pk,
+        "relayer_service_job_undo": edit.pk,
     }
 
 
@@ -174,7 +181,7 @@ def address(name: str, keys: dict[str, Any]) -> str:
     route = routes()[name]
     arguments = ARGUMENTS.get(name)
     if arguments is None:
-        key = next((key for model, key in keys.items() if name.startswith(f"{model}_")), None)
+        key = keys.get(name) or next((key for model, key in keys.items() if name.startswith(f"{model}_")), None)
         arguments = dict.fromkeys(re.findall(r"<(?:\w+:)?(\w+)>", route), key)
     full_name = name if route.startswith("admin/") else f"admin:{name}"
     return reverse(full_name, kwargs=arguments, query=QUERIES.get(name))
