@@ -7,15 +7,17 @@ A list has a full page of every kind at the smallest size too: a page of fifty r
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from benchmarks.databases import SQLITE_FILE, Database
 from benchmarks.fill import FOLD, NUMBERS
 
 DELIVERIES_PER_RELAYER = 5
-TRANSACTIONS_PER_RELAYER = 2
+# What is inserted without the indexes of these tables, which are added afterwards, in a part of the time.
+BULK = ("notifications_delivery", "transactions_transaction", "transactions_attempt", "transactions_metadatapair")
 # The relayer and the lane of a tenth of the transactions, and of the calls of a month.
 BUSY = 250
 DAYS = 31
@@ -214,14 +216,19 @@ FIXED = {
 }
 
 
-def fill_console(database: Database, rows: int) -> None:
-    """Add to a filled database what the console shows besides."""
+def fill_console(database: Database, rows: int, transactions: int) -> None:
+    """Add to a database that is filled with relayers what the console shows besides."""
     if database.url:
         with database.connect() as connection:
             connection.execute(AGO)
+            # An index of a constraint stays.
+            found = connection.execute(
+                "SELECT quote_ident(indexname), indexdef FROM pg_indexes WHERE tablename = ANY(%s)"
+                " AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexname::regclass)",
+                [list(BULK)],
+            )
             with connection.transaction():
-                for statement in _statements(rows, "bytea", "jsonb"):
-                    connection.execute(statement)
+                _run(connection, dict(found), _statements(rows, transactions, "bytea", "jsonb"))
             connection.execute("VACUUM ANALYZE")
             connection.execute("CHECKPOINT")
         return
@@ -233,14 +240,23 @@ def fill_console(database: Database, rows: int) -> None:
         )
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN IMMEDIATE")
-        for statement in _statements(rows, "blob", "text"):
-            connection.execute(statement)
+        found = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+            f" AND tbl_name IN ({', '.join('?' * len(BULK))})",
+            BULK,
+        )
+        _run(connection, dict(found), _statements(rows, transactions, "blob", "text"))
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _statements(rows: int, bytes_type: str, json_type: str) -> Iterator[str]:
-    lanes, transactions = rows // 10 + BUSY, rows * TRANSACTIONS_PER_RELAYER
+def _run(connection: Any, indexes: Mapping[str, str], statements: Iterator[str]) -> None:
+    for statement in (*(f"DROP INDEX {name}" for name in indexes), *statements, *indexes.values()):
+        connection.execute(statement)
+
+
+def _statements(rows: int, transactions: int, bytes_type: str, json_type: str) -> Iterator[str]:
+    lanes = rows // 10 + BUSY
     counts = {
         RELAYERS: 0,
         HEALTH: 0,

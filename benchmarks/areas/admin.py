@@ -19,6 +19,8 @@ from benchmarks.report import Failed, Row, medians
 from benchmarks.turns import in_turns
 
 SIZES, FAST_SIZES = (1_000, 100_000), (500, 5_000)
+# By the number of relayers.
+TRANSACTIONS = {500: 1_000, 1_000: 2_000, 5_000: 10_000, 100_000: 1_000_000}
 ROUNDS, FAST_ROUNDS = 3, 1
 AT_MOST = 3
 AT_MOST_MS = 500
@@ -46,7 +48,7 @@ def measure_engine(bench: Bench, engine: str) -> list[Row]:
         }
         for size, database in made.items():
             fill.fill(database, size)
-            fill_console(database, size)
+            fill_console(database, size, TRANSACTIONS[size])
         os.environ.update(made[small].environment | SETTINGS)
         import django
         from django.test import override_settings

@@ -1,11 +1,13 @@
-"""The Python code of the documents: that of the README runs, and names in docs/python.md exist."""
+"""The code of the documents: that of the README and the example of sending run, names in docs/python.md exist."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,39 @@ def test_the_code_of_the_readme_runs(service: Service, node: LocalChain) -> None
     env = {**os.environ, "TOKEN": service.token, "PYTHONPATH": path}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert re.fullmatch(r"confirmed 0x[0-9a-f]{64}\n", done.stdout)
+
+
+def run_shell(commands: list[str], service: Service) -> list[Any]:
+    """Run commands of a document, and return their answers."""
+    script = "\n".join(commands).replace("http://127.0.0.1:8000", service.url)
+    done = subprocess.run(
+        ["bash", "-c", script], env={**os.environ, "TOKEN": service.token}, capture_output=True, text=True, check=True
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def shell_commands(name: str) -> list[str]:
+    """Return the commands with a prompt; their further lines are indented."""
+    return re.findall(r"^    \$ (.*(?:\n        .*)*)", (PROJECT / name).read_text(), re.M)
+
+
+def test_the_commands_of_the_readme_run(service: Service, client: Client) -> None:
+    # Other tests have the relayer `sender`. The local node of this one does not run, so that nothing is confirmed.
+    commands = [each.replace("sender", "readme").removeprefix("sleep 3; ") for each in shell_commands("README.md")]
+    signer, relayer, sent, listed = (answer["data"] for answer in run_shell(commands, service))
+    assert signer == {"id": "readme", "type": "local", "config": {}}
+    assert (relayer["id"], sent["relayer_id"], sent["status"]) == ("readme", "readme", "pending")
+    assert [each["id"] for each in listed] == [sent["id"]]
+    client.relayer("readme").cancel(sent["id"])
+    client.delete_relayer("readme")
+    client.delete_signer("readme")
+
+
+def test_a_transaction_that_is_sent_again_as_documented_is_the_same(service: Service, relayer: Relayer) -> None:
+    (command, *_) = shell_commands("docs/transactions.md")
+    assert "Idempotency-Key" in command
+    first, again = run_shell([f"{command}; echo"] * 2, service)
+    assert (again["data"]["id"], first["data"]["relayer_id"]) == (first["data"]["id"], "sender")
 
 
 @pytest.mark.parametrize("name", ["docs/python.md", "client/README.md"])

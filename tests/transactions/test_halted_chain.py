@@ -22,7 +22,7 @@ from tests.transactions.lies import status
 from tests.transactions.lying_node import ANY, Request, lying_node
 from tests.transactions.single_turns import take_turn
 from transactions.console.stuck.cells import Cell, State, headline
-from transactions.console.stuck.remedies import recommend
+from transactions.console.stuck.remedies import Advice, recommend
 from transactions.lanes import leasing
 from transactions.models import ChainWatch, Lane, Transaction
 from transactions.records.reasons import status_reason
@@ -149,5 +149,7 @@ def test_no_price_is_raised_on_advice_while_the_chain_is_halted() -> None:
     now = datetime.now(UTC)
     lane = Lane(watch=ChainWatch(halted_since=now - AGE), chain_nonce=5, next_nonce=6, due_at=now)
     cell = Cell(State.IN_FLIGHT, 5, Transaction(nonce=5, status="submitted"), is_next=True, since=now - AGE)
-    found = recommend(cell, lane, timedelta(minutes=5), now)
-    assert (found.remedy, found.why) == (None, "Nothing is mined until the chain has a new block.")
+    waiting = Cell(State.WAITING, row=Transaction())
+    lane.waiting = "nodes"
+    found = {recommend(each, lane, timedelta(minutes=5), now) for each in (cell, waiting)}
+    assert found == {Advice(None, "Nothing is mined until the chain has a new block.")}

@@ -172,6 +172,8 @@ def test_the_card_counts_open_transactions_and_lanes(client: Client) -> None:
         row = in_flight(lane, nonce)
         row.status, row.mined_attempt, row.finished_at = Status.CONFIRMED, row.last_attempt, finished
         row.save()
+    for nonce, days in enumerate((1, 3), 8):
+        factories.transaction(lane, nonce=nonce, **factories.final("failed") | {"finished_at": ago(days=days)})
     staff = staff_who_may(client, *VIEW)
     assert [[cell.replace("\xa0", " ") for cell in row] for row in rows(staff, "Transactions")] == [
         ["Pending", "2"],
@@ -179,11 +181,14 @@ def test_the_card_counts_open_transactions_and_lanes(client: Client) -> None:
         ["Submitted", "1"],
         ["Mined", "0"],
         ["Confirmed in the last day", "1"],
+        ["Failed since yesterday", "1"],
         ["Oldest head of a lane", "3 minutes ago"],
         ["Held lanes", "1"],
         ["Waiting lanes", "1"],
     ]
-    assert links(part(staff, "Transactions"))["Held lanes"] == "/admin/transactions/lane/?state=held"
+    found = links(part(staff, "Transactions"))
+    assert found["Held lanes"] == "/admin/transactions/lane/?state=held"
+    assert staff.get(found["Failed since yesterday"]).context["cl"].result_count == 1
 
 
 def test_without_the_extension_there_is_no_card_and_no_link(client: Client, settings: Settings) -> None:

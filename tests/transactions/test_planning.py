@@ -287,7 +287,7 @@ def test_a_row_waits_for_the_funds_that_are_missing() -> None:
     )
     details = (
         "0.110378379394547 ETH missing. It can cost 1.000378379394547 ETH, and the balance is 1 ETH, of which 0.1 ETH "
-        "is kept for transactions in flight and 0.01 ETH as the relayer's reserve."
+        "is kept for transactions in flight and 0.01 ETH is kept as the relayer's reserve."
     )
     missing = MissingFunds(details, 110378379394547 * 10**3, 1000378379394547 * 10**3)
     assert decision == Wait(row(), f"Waiting for funds: {details}", 1, missing)

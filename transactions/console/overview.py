@@ -19,6 +19,7 @@ from relayer_service.api.idempotency import body_digest
 from relayer_service.audit.recording import acted, record
 from relayer_service.console.dates import ago
 from relayer_service.console.lists.changelists import MAX_LISTED, count_up_to_maximum, counted
+from relayer_service.console.lists.filters import midnight
 from relayer_service.console.overview.attention import (
     MINUTE,
     UNKNOWN,
@@ -89,6 +90,7 @@ TITLES: dict[str, str] = {
     TOP_UPS: "relayers that are not topped up",
 }
 DAY = timedelta(days=1)
+MAX_FAILED = 100
 # A sample that costs only its gas.
 VALUE = 0
 FIRST = Transaction.objects.order_by("sequence")
@@ -232,6 +234,7 @@ def card(request: HttpRequest) -> Card | None:
     rows = [
         *([link(status.label, transactions_url(None, status=status)), counted(counts[status])] for status in OPEN),
         [link("Confirmed in the last day", transactions_url(None, status=Status.CONFIRMED)), confirmed()],
+        [link("Failed since yesterday", transactions_url(None, status=Status.FAILED, finished="2-days")), failed()],
         ["Oldest head of a lane", oldest_head()],
         [link("Held lanes", lanes_url(HELD)), alarm(counts[HELD])],
         [link("Waiting lanes", lanes_url(WAITING)), label(f"{waiting:,}", "warning") if waiting else "0"],
@@ -243,6 +246,15 @@ def confirmed() -> str:
     rows = Transaction.objects.filter(IS_IN_STATUS[Status.CONFIRMED], finished_at__gte=DatabaseNow() - DAY)
     count = rows.order_by()[:MAX_LISTED].count()
     return f"at least {count:,}" if count == MAX_LISTED else f"{count:,}"
+
+
+def failed() -> str:
+    """Return how many of the newest failed transactions have ended since yesterday."""
+    newest = Transaction.objects.filter(IS_IN_STATUS[Status.FAILED]).order_by("-sequence")
+    start = midnight(timezone.localdate() - DAY)
+    ends = newest.values_list("finished_at", flat=True)[:MAX_FAILED]
+    count = sum(end is not None and end >= start for end in ends)
+    return f"at least {count:,}" if count == MAX_FAILED else label(f"{count:,}", "warning") if count else "0"
 
 
 def oldest_head() -> str:

@@ -67,6 +67,7 @@ class PeriodFilter(DropdownFilter):
     periods = {
         "today": (0, 0, "Today"),
         "yesterday": (1, 1, "Yesterday"),
+        "2-days": (1, 0, "Since yesterday"),
         "7-days": (6, 0, "Last 7 days"),
         "30-days": (29, 0, "Last 30 days"),
     }

@@ -4,6 +4,7 @@ Only superusers change superusers, groups and permissions. Other staff change on
 they lack themselves: setting a password allows them to sign in as that user. They give roles by the same rule.
 """
 
+from collections import defaultdict
 from typing import Any
 
 from django.contrib import admin
@@ -12,6 +13,8 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import DropdownFilter
 from unfold.decorators import display
@@ -181,7 +184,21 @@ class GroupAdmin(AccountAdmin, DjangoGroupAdmin, ModelAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         text = f"{ROLES[obj.name].description} {BUILT_IN}" if obj and obj.name in ROLES else ""
-        return [(None, {"fields": ["name", "permissions"], "description": text})]
+        return [(None, {"fields": ["name", "shown_permissions" if text else "permissions"], "description": text})]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["shown_permissions"]
+
+    @display(description="permissions")
+    def shown_permissions(self, group: Group) -> str:
+        """Return what a role allows, with a line for each model."""
+        by_model: dict[str, list[str]] = defaultdict(list)
+        for permission in group.permissions.all():
+            model: Any = permission.content_type.model_class()
+            title = capfirst(str(model._meta.verbose_name_plural)) if model else permission.content_type.name
+            by_model[title].append(permission.name.removeprefix("Can "))
+        lines = ((title, ", ".join(names)) for title, names in sorted(by_model.items()))
+        return format_html_join("", "<div>{}: {}</div>", lines)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)

@@ -211,6 +211,7 @@ def test_the_group_of_a_role_is_read_only_even_for_superusers_and_read_at_once(
     with django_assert_max_num_queries(10):
         body = admin_client.get(f"{GROUPS}{group.pk}/change/").content.decode()
     assert "A release defines this role" in body
+    assert "<div>Relayers: check relayers now, pause and resume relayers, " in body
     assert 'name="_save"' not in body
     sent = {"name": "Operator", "permissions": [], "post": "yes"}
     for path in ("change/", "delete/"):

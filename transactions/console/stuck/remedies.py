@@ -20,6 +20,7 @@ UNDERPRICED = {Outcome.UNDERPRICED, Outcome.REPLACEMENT_UNDERPRICED}
 # No node has it, or none is known to have it.
 UNDELIVERED = {Outcome.UNKNOWN, Outcome.POOL_LIMIT, Outcome.NONCE_TOO_HIGH, ""}
 REFUSED = {Outcome.REFUSED, Outcome.FEE_CAP}
+NOT_MINED = "Nothing is mined until the chain has a new block."
 CLIENT_PRICE = " Its client set the price, which the service does not raise."
 
 
@@ -96,6 +97,8 @@ def _for_waiting(row: Transaction, lane: Lane) -> Advice:
         return Advice(Remedy.TOP_UP, "The balance does not cover it.")
     if lane.waiting == Waiting.SIGNER:
         return Advice(None, "Check the signer of the relayer.")
+    if lane.halted_since:
+        return Advice(None, NOT_MINED)
     if lane.waiting == Waiting.NODES or (lane.relayer and lane.relayer.health.system_disabled):
         return Advice(None, "Check the nodes of the relayer.")
     return NOTHING
@@ -129,7 +132,7 @@ def _for_in_flight(cell: Cell, row: Transaction, lane: Lane, patience: timedelta
     elif lane.chain_nonce is not None and (cell.nonce or 0) < lane.chain_nonce:
         yield Advice(None, "Its nonce is used: the service finds out by which transaction.")
     elif lane.halted_since:
-        yield Advice(None, "Nothing is mined until the chain has a new block.")
+        yield Advice(None, NOT_MINED)
     elif lane.waiting == Waiting.NODES:
         yield Advice(None, "Check the nodes of the relayer.")
     elif attempt is not None and attempt.outcome == Outcome.INSUFFICIENT_FUNDS:

@@ -26,10 +26,8 @@ from transactions.records import payloads
 from transactions.records.states import Cause
 
 MAX_WAIT_SECONDS = 60
-SHORTAGE = (
-    "{} missing. {} can cost {}, and the balance is {}, of which {} is kept for transactions in flight and {} as the "
-    "relayer's reserve."
-)
+SHORTAGE = "{} missing{}. {} can cost {}, and the balance is {}{}."
+KEPT, RESERVED = "{} is kept for transactions in flight", "{} is kept as the relayer's reserve"
 
 
 @dataclass(frozen=True)
@@ -265,13 +263,16 @@ def missing_funds(
     missing = cost + kept + sender.reserve - balance
     if missing <= 0:
         return None
-    shown = [coins(each, sender.network) for each in (missing, cost, balance, kept, sender.reserve)]
-    if len(costs) == 1 and not is_minimum:
-        return MissingFunds(SHORTAGE.format(shown[0], "It", *shown[1:]), missing, cost)
-    count = "all transactions that wait" if is_minimum else f"{len(costs):,} transactions"
-    total = f"{AT_LEAST if is_minimum else ''}{shown[0]}"
-    details = SHORTAGE.format(total, "They", *shown[1:]).replace("missing.", f"missing for {count}.", 1)
-    return MissingFunds(details, missing, cost)
+    total, needed, owned = (coins(each, sender.network) for each in (missing, cost, balance))
+    held = [(KEPT, kept), (RESERVED, sender.reserve)]
+    unavailable = [text.format(coins(each, sender.network)) for text, each in held if each]
+    words = f", of which {' and '.join(unavailable)}" if unavailable else ""
+    count, who = f" for {len(costs):,} transactions", "They"
+    if is_minimum:
+        total, count = f"{AT_LEAST}{total}", " for all transactions that wait"
+    elif len(costs) == 1:
+        count, who = "", "It"
+    return MissingFunds(SHORTAGE.format(total, count, who, needed, owned, words), missing, cost)
 
 
 def backoff(tries: int) -> float:
