@@ -97,7 +97,9 @@ class EnabledField(FlagField):
     """Whether events are sent."""
 
 
-@extend_schema_field({"type": "array", "items": {"type": "string"}, "x-extension": "lifecycle"})
+@extend_schema_field(
+    {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}, "x-extension": "lifecycle"}
+)
 class EventsField(ListField):
     """Names and groups of events, stored as one text; the write checks them."""
 

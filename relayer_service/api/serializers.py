@@ -190,6 +190,8 @@ class StrictSerializer(serializers.Serializer[Any]):
     """Rejects a body that is not an object, and unknown fields."""
 
     default_error_messages = {**REQUIRED, "invalid": "an object is required"}
+    # Further keywords of its schema in the OpenAPI document.
+    document_limits: ClassVar[dict[str, Any]] = {}
 
     def validate_empty_values(self, data: Any) -> tuple[bool, Any]:
         # A body of `null` gets the fault of any other that is not an object.

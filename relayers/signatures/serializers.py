@@ -1,7 +1,7 @@
 """Bodies of the extension `signing`."""
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
@@ -68,6 +68,8 @@ class DocumentField(ObjectField):
 
 class SignMessageSerializer(BodySerializer):
     """A message to sign (EIP-191): text or bytes."""
+
+    document_limits: ClassVar = {"minProperties": 1, "maxProperties": 1}
 
     message = TextField(
         required=False, help_text="Its UTF-8 bytes are signed; a string of hexadecimal digits is text too."

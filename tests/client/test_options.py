@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
+from opentelemetry.propagate import inject
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from relayer_client import NO_RETRIES, AsyncClient, Client, __version__, errors
 from tests.client.examples import TRANSACTION
@@ -157,6 +159,23 @@ def test_hooks_of_an_httpx_client_see_each_attempt() -> None:
     ):
         client.relayer("sender").send(value=0)
         assert sent(server, "traceparent") == ["00-0", "00-1"]
+
+
+def test_instrumentation_of_httpx_sees_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    handle, spans = httpx.HTTPTransport.handle_request, iter((0xA, 0xB))
+
+    def trace_request(transport: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        """Do what `opentelemetry-instrumentation-httpx` does in place of the same method."""
+        context = SpanContext(0xC, next(spans), is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+        inject(request.headers, set_span_in_context(NonRecordingSpan(context)))
+        return handle(transport, request)
+
+    with calling(ok(SIGNER), refused(429, "throttled"), ok(SIGNER)) as (server, client):
+        # Its connections are open when the instrumentation begins.
+        client.get_signer("s")
+        monkeypatch.setattr(httpx.HTTPTransport, "handle_request", trace_request)
+        client.get_signer("s")
+        assert sent(server, "traceparent") == [None, f"00-{0xC:032x}-{0xA:016x}-01", f"00-{0xC:032x}-{0xB:016x}-01"]
 
 
 def test_clients_and_relayers_name_the_service_and_not_the_token() -> None:

@@ -11,6 +11,8 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -18,7 +20,7 @@ import pytest
 from relayer_client import AsyncClient, Client
 from tests.client.examples import TRANSACTION
 from tests.client.scripted_server import Answer, Request, ScriptedServer, ok, scripted
-from tests.servers import PROJECT, serving
+from tests.servers import PROJECT, free_port, serving, wait_for_port
 
 SIGNER = {"id": "s", "type": "plain", "config": {}}
 # A process without threads: 8 children of a client that has an open connection, which call at the same time.
@@ -51,6 +53,19 @@ succeeded = call("parent")
 sys.exit(sum(os.waitpid(pid, 0)[1] != 0 for pid in children) + (not succeeded))
 """
 
+# A web application whose client has called before `gunicorn --preload` forks.
+PRELOADED = """
+import os
+from relayer_client import Client
+
+client = Client(os.environ["URL"], "t")
+client.get_signer("preloaded")
+
+def application(environ, start_response):
+    start_response("200 OK", [("Worker", str(os.getpid()))])
+    return [client.get_signer(environ["PATH_INFO"][1:]).id.encode()]
+"""
+
 
 class Echo(ScriptedServer):
     """Answers with the signer that is asked for."""
@@ -74,6 +89,25 @@ def test_children_of_a_fork_read_their_own_responses(echo: ScriptedServer, kind:
     command = [sys.executable, "-c", FORKING, echo.url, kind]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_workers_of_a_preloaded_application_read_their_own_responses(echo: ScriptedServer, tmp_path: Path) -> None:
+    (tmp_path / "preloaded.py").write_text(PRELOADED)
+    port = free_port()
+    options = ["--preload", "--workers=3", "--threads=2", f"--bind=127.0.0.1:{port}", "--no-control-socket"]
+    env = {**os.environ, "URL": echo.url, "PYTHONPATH": str(PROJECT / "client")}
+    command = [sys.executable, "-m", "gunicorn", *options, "preloaded:application"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.DEVNULL)
+    try:
+        wait_for_port(port, process=process)
+        names = [f"signer-{number}" for number in range(300)]
+        with httpx.Client(headers={"Connection": "close"}) as http, ThreadPoolExecutor(12) as threads:
+            answers = list(threads.map(lambda name: http.get(f"http://127.0.0.1:{port}/{name}", timeout=60), names))
+    finally:
+        process.terminate()
+        process.wait(60)
+    assert [answer.text for answer in answers] == names
+    assert len({answer.headers["Worker"] for answer in answers}) > 1
 
 
 def test_an_httpx_client_of_the_caller_is_refused_after_a_fork(

@@ -1,4 +1,3 @@
-import re
 from typing import Any
 
 from django.conf import settings
@@ -12,8 +11,6 @@ from django.utils.html import format_html
 from relayer_client.outbox.models import OutboxQuerySet, OutboxTransaction, RelayerGeneration, Status
 from relayer_client.outbox.restores import Restores
 
-# Of ERC-20: transfer(address,uint256).
-TRANSFER = re.compile(r"0xa9059cbb0{24}([0-9a-f]{40})([0-9a-f]{64})")
 RESTORED = "The service's database was restored since it was handed over. Check whether it was sent."
 
 
@@ -42,11 +39,6 @@ class OutboxTransactionAdmin(ReadOnlyAdmin):
     ordering = ["-pk"]
     show_full_result_count = False
     actions = ["try_again", "cancel", "mark_as_confirmed", "mark_as_failed"]
-
-    @admin.display
-    def transfer(self, row: OutboxTransaction) -> str:
-        found = TRANSFER.fullmatch(row.data)
-        return f"{int(found[2], 16)} units to 0x{found[1]}" if found else "-"
 
     @admin.display(description="at the service")
     def service(self, row: OutboxTransaction) -> str:

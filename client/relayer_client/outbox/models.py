@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from typing import Any, Unpack
 
@@ -19,6 +20,9 @@ from relayer_client.results import FINAL
 
 WAITING = "It waits for a sender: manage.py send_outbox hands it over."
 CANCELED = "It was canceled before it was handed over."
+
+# Of ERC-20: transfer(address,uint256).
+TRANSFER = re.compile(r"0xa9059cbb0{24}([0-9a-f]{40})([0-9a-f]{64})")
 
 
 class KeyReused(RelayerClientError):
@@ -196,6 +200,11 @@ class OutboxTransaction(models.Model):
     @property
     def is_final(self) -> bool:
         return self.status in FINAL
+
+    @property
+    def transfer(self) -> str | None:
+        found = TRANSFER.fullmatch(self.data)
+        return f"{int(found[2], 16)} units to 0x{found[1]}" if found else None
 
     def has_content(self, other: OutboxTransaction) -> bool:
         return self._content() == other._content()

@@ -253,6 +253,7 @@ class ApiSchema(AutoSchema):
         schema: dict[str, Any] = inherited(serializer, direction)
         if direction == "request" and isinstance(serializer, StrictSerializer):
             schema["additionalProperties"] = False
+            schema |= serializer.document_limits
         return schema
 
     def _get_request_body(self, direction: Literal["request", "response"] = "request") -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from django.utils import timezone  # noqa: E402
 from relayer_client.outbox import enqueue  # noqa: E402
 from relayer_client.outbox.models import OutboxTransaction, RelayerGeneration, Status  # noqa: E402
 
+TRANSFER = f"0xa9059cbb{'0' * 24}{'22' * 20}{1_500_000:064x}"
 LIST = "/admin/relayer_outbox/outboxtransaction/"
 
 
@@ -43,6 +44,19 @@ def status_of(row: OutboxTransaction) -> tuple[str, bool]:
     """Return the status, and whether a sender will take the row."""
     row.refresh_from_db()
     return row.status, row.next_attempt_at is not None
+
+
+def check_rows_of_an_earlier_release_have_a_reason() -> None:
+    call_command("migrate", "relayer_outbox", "0001", verbosity=0)
+    (row,) = add("earlier")
+    (failed,) = add("earlier-failed")
+    OutboxTransaction.objects.update(status_reason="")
+    OutboxTransaction.objects.filter(pk=failed.pk).update(status=Status.FAILED)
+    call_command("migrate", verbosity=0)
+    assert [OutboxTransaction.objects.get(pk=each.pk).status_reason for each in (row, failed)] == [
+        "It waits for a sender: manage.py send_outbox hands it over.",
+        "",
+    ]
 
 
 def check_lists() -> None:
@@ -98,8 +112,8 @@ def check_only_unsent_rows_are_tried_again() -> None:
     assert LogEntry.objects.count() == 2
     # Nothing is changed before it is confirmed for the rows that the page lists.
     page = choose(client, "mark_as_confirmed", *rows)
-    assert "d: 0 wei from sender" in page
-    assert "e: 0 wei" not in page
+    assert f"d from sender: 0 wei to 0x{'11' * 20}. " in page
+    assert "e from sender" not in page
     assert status_of(forgotten) == ("uncertain", False)
     assert "1 changed, 0 skipped." in choose(client, "mark_as_confirmed", forgotten, is_sure="yes")
     # It is due: the signal is sent.
@@ -120,13 +134,24 @@ def check_only_rows_that_were_not_handed_over_are_canceled() -> None:
 def check_a_row_shows_its_reason_its_transfer_and_a_link() -> None:
     client = sign_in("view_outboxtransaction")
     (row,) = add("transfer")
-    data = f"0xa9059cbb{'0' * 24}{'22' * 20}{1_500_000:064x}"
-    OutboxTransaction.objects.filter(pk=row.pk).update(relayer="own", data=data, transaction_id="an-id")
+    OutboxTransaction.objects.filter(pk=row.pk).update(relayer="own", data=TRANSFER, transaction_id="an-id")
     page = client.get(LIST, {"relayer": "own"}).content.decode()
     assert "It waits for a sender" in page
     assert f"1500000 units to 0x{'22' * 20}" in page
     assert '<a href="http://127.0.0.1:9/admin/transactions/transaction/?q=an-id">an-id</a>' in page
     assert "read-only" not in page
+
+
+def check_tokens_are_shown_before_a_row_is_marked() -> None:
+    client = sign_in("view_outboxtransaction", "change_outboxtransaction")
+    rows = add("tokens", "both")
+    chosen = OutboxTransaction.objects.filter(pk__in=[row.pk for row in rows])
+    chosen.update(data=TRANSFER, status=Status.UNCERTAIN)
+    OutboxTransaction.objects.filter(key="both").update(value="7")
+    page = choose(client, "mark_as_confirmed", *rows)
+    shown = f"1500000 units to 0x{'22' * 20} of the token 0x{'11' * 20}"
+    assert f"tokens from sender: {shown}. " in page
+    assert f"both from sender: {shown}, with 7 wei. " in page
 
 
 def check_a_restore_is_shown_and_acknowledged() -> None:
@@ -152,10 +177,12 @@ if __name__ == "__main__":
     setup_test_environment()
     call_command("migrate", verbosity=0)
     call_command("makemigrations", check_changes=True, dry_run=True, verbosity=0)
+    check_rows_of_an_earlier_release_have_a_reason()
     check_lists()
     check_rows_are_read_only()
     check_only_unsent_rows_are_tried_again()
     check_only_rows_that_were_not_handed_over_are_canceled()
     check_a_row_shows_its_reason_its_transfer_and_a_link()
+    check_tokens_are_shown_before_a_row_is_marked()
     check_a_restore_is_shown_and_acknowledged()
     check_actions_need_the_permission()

@@ -162,6 +162,19 @@ def test_health_paths_are_in_the_document_of_the_extensions(extended: dict[str, 
         assert path not in read_document()["paths"]
 
 
+def test_bodies_that_are_always_refused_are_not_valid(extended: dict[str, Any]) -> None:
+    schemas = extended["components"]["schemas"]
+    message, webhook = schemas["SignMessageRequest"], schemas["CreateNotificationRequest"]
+    assert (*message["properties"], message["minProperties"], message["maxProperties"]) == (
+        "message",
+        "message_hex",
+        1,
+        1,
+    )
+    events = webhook["properties"]["events"]
+    assert (events["minItems"], events["items"]) == (1, {"type": "string", "minLength": 1})
+
+
 @pytest.mark.django_db
 def test_the_first_example_of_a_signer_creates_one_that_works(api: Api) -> None:
     operation = read_document()["paths"]["/api/v1/signers"]["post"]

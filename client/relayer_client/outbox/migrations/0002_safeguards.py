@@ -3,6 +3,12 @@
 from django.db import migrations, models
 
 
+def explain_queued(apps, schema_editor):
+    rows = apps.get_model('relayer_outbox', 'OutboxTransaction').objects.using(schema_editor.connection.alias)
+    reason = 'It waits for a sender: manage.py send_outbox hands it over.'
+    rows.filter(status='queued', status_reason='').update(status_reason=reason)
+
+
 class Migration(migrations.Migration):
 
     dependencies = [
@@ -27,4 +33,5 @@ class Migration(migrations.Migration):
             name='status_reason',
             field=models.TextField(blank=True, default='It waits for a sender: manage.py send_outbox hands it over.', help_text='Why it is in its status, and not further.'),
         ),
+        migrations.RunPython(explain_queued, migrations.RunPython.noop, elidable=True),
     ]
