@@ -1,26 +1,34 @@
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from unfold.decorators import action, display
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from unfold.decorators import display
 
-from relayer_service.background.shares import waiting_for_others
+from relayer_service.background.shares import Busy, waiting_for_others
 from relayer_service.console.confirmation import PendingAction
 from relayer_service.console.dates import ago
 from relayer_service.console.jobs import ask_or_start
+from relayer_service.console.overview.getting_started import STEP
+from relayer_service.console.panels import declared
 from relayer_service.console.referenced import ReferencedAdmin
 from relayer_service.console.references import in_use, may_view_users
 from relayer_service.database.prefixes import CaseFolded
 from signers import signing
 from signers.backends.base import SignerError
 from signers.config_shapes import SignerType, shown_config
-from signers.console.forms import CONFIG_FIELDS, CONFIRMED, KEY_SOURCE, PLAIN_KEY, SignerForm
+from signers.console.fields import CHECKS, CONDITIONS, names_of
+from signers.console.forms import CONFIRMED, SignerForm
 from signers.jobs import explained
 from signers.models import Signer
+
+NOT_VERIFIED = "is saved, but not verified:"
+BUSY = "Too many requests wait for signers now. Save it again."
 
 
 @admin.register(Signer)
@@ -40,26 +48,18 @@ class SignerAdmin(ReferencedAdmin):
     }
     allowed_lookups = {"type", "type__exact"}
     actions = ["verify_selected"]
-    actions_submit_line = ["save_and_verify"]
-    # The add page shows only the fields of the chosen type; the change page has no type to choose.
-    conditional_fields = {
-        field.key: f"typeof type === 'undefined' || type === '{field.type.value}'" for field in CONFIG_FIELDS
-    } | {
-        KEY_SOURCE: f"type === '{SignerType.PLAIN.value}'",
-        PLAIN_KEY: f"typeof type === 'undefined' || (type === '{SignerType.PLAIN.value}' && key_source === 'enter')",
-    }
+    conditional_fields = CONDITIONS
 
     def get_fieldsets(self, request: HttpRequest, obj: Signer | None = None) -> Any:
-        config = [field.key for field in CONFIG_FIELDS if obj is None or field.type == obj.type]
-        config = config if obj else [KEY_SOURCE, *config]
+        config = [name for each in SignerType if obj is None or each == obj.type for name in names_of(each)]
         if obj and not self.has_change_permission(request, obj):
             config = ["shown_config"]
         elif obj and asks_to_confirm(request):
             config.append(CONFIRMED)
-        fieldsets: list[Any] = [(None, {"fields": ["identifier", "type"]}), ("Config", {"fields": config})]
+        found = ["verified_identity", *(["last_error"] if obj and obj.last_error else [])] if obj else []
+        fieldsets: list[Any] = [(None, {"fields": ["identifier", "type", *found]}), ("Config", {"fields": config})]
         if obj:
-            verified = ["verified_identity", "verified_at", *(["last_error"] if obj.last_error else [])]
-            status = ["curve", "installed", *verified, self.users_field(request), "created_at"]
+            status = ["curve", "installed", "verified_at", self.users_field(request), "created_at"]
             fieldsets.append(("Status", {"fields": status}))
         return fieldsets
 
@@ -71,13 +71,13 @@ class SignerAdmin(ReferencedAdmin):
     def get_form(self, request: HttpRequest, obj: Signer | None = None, change: bool = False, **kwargs: Any) -> Any:
         """Keep only the fields of the fixed type, so that none of another type is accepted."""
         form = super().get_form(request, obj, change=change, **kwargs)
-        others = [field.key for field in CONFIG_FIELDS if obj and field.type != obj.type]
-        others += [KEY_SOURCE] if obj else []
+        others = [name for each in SignerType if obj and each != obj.type for name in names_of(each)]
         if not (obj and asks_to_confirm(request)):
             others.append(CONFIRMED)
         form.base_fields = {name: field for name, field in form.base_fields.items() if name not in others}
         form.answers = request.__dict__.setdefault("answers", {})
         form.names_rows = may_view_users(request, Signer)
+        form.sweep_link = staticmethod(partial(sweep_link, request))
         return form
 
     @display(description="config")
@@ -97,17 +97,18 @@ class SignerAdmin(ReferencedAdmin):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> Any:
-        # The theme has these buttons only on the change page.
-        buttons = {} if object_id else {"actions_submit_line": self.get_actions_submit_line(request, None)}
-        if request.method == "POST" and object_id:
-            self._read_address_early(request, object_id)
-        return super().changeform_view(request, object_id, form_url, {**buttons, **(extra_context or {})})
+        if request.method == "POST":
+            self._read_early(request, object_id)
+        return super().changeform_view(request, object_id, form_url, extra_context)
 
-    def _read_address_early(self, request: HttpRequest, object_id: str) -> None:
-        """Read the address of a new key before the transaction of the change begins: waiting in it blocks others."""
-        signer = self.get_object(request, unquote(object_id))
-        if signer and self.has_change_permission(request, signer):
-            form = self.get_form(request, signer, change=True, fields=[])(request.POST, instance=signer)
+    def _read_early(self, request: HttpRequest, object_id: str | None) -> None:
+        """Decrypt a keystore and read the address of a new key before the transaction begins: both are slow."""
+        signer = self.get_object(request, unquote(object_id)) if object_id else None
+        allowed = self.has_change_permission(request, signer) if object_id else self.has_add_permission(request)
+        if allowed and (signer or not object_id):
+            fields = [] if signer else ["type"]
+            form_class = self.get_form(request, signer, change=bool(signer), fields=fields)
+            form = form_class(request.POST, request.FILES, instance=signer)
             form.is_valid()
             request.__dict__["moves_rows"] = form.moves_rows
 
@@ -124,23 +125,48 @@ class SignerAdmin(ReferencedAdmin):
         table = pending.first(self.get_queryset(request), columns)
         return ask_or_start(request, self, pending, "verify_signers", table)
 
-    @action(description="Save and verify", permissions=["change"])
-    def save_and_verify(self, request: HttpRequest, obj: Signer) -> None:
-        # After the commit: the signer may be slow, and no lock must be held in the meantime.
-        transaction.on_commit(lambda: self._verify(request, obj))
+    def save_model(self, request: HttpRequest, obj: Signer, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if self.has_change_permission(request, obj):
+            # After the commit: the signer may be slow, and no lock must be held in the meantime.
+            transaction.on_commit(lambda: self._verify(request, obj))
 
     def _verify(self, request: HttpRequest, signer: Signer) -> None:
         try:
             with waiting_for_others():
                 verification = signing.verify(signer)
         except SignerError as error:
-            self.message_user(request, f"{signer}: {explained(error)}", messages.ERROR)
+            check = f" Check {CHECKS[signer.type]}." if signer.type in CHECKS else ""
+            self.message_user(
+                request, f"{signer} is saved, but not verified: {explained(error)}{check}", messages.ERROR
+            )
+            return
+        except Busy:
+            self.message_user(request, f"{signer} {NOT_VERIFIED} {BUSY}", messages.WARNING)
             return
         text = f"Verified: {verification.identity} ({verification.milliseconds} ms)"
         unfit = signing.incompatibility(signer, "evm")
         self.message_user(request, f"{text} {unfit}".strip(), messages.WARNING if unfit else messages.SUCCESS)
 
+    def response_post_save_add(self, request: HttpRequest, obj: Signer) -> HttpResponse:
+        response = super().response_post_save_add(request, obj)
+        return response if STEP in request.GET else self._page_of(request, obj) or response
+
+    def response_post_save_change(self, request: HttpRequest, obj: Signer) -> HttpResponse:
+        response: HttpResponse = super().response_post_save_change(request, obj)
+        return self._page_of(request, obj) or response
+
+    def _page_of(self, request: HttpRequest, signer: Signer) -> HttpResponse | None:
+        """Return a redirect to the page of a signer, which shows its address; None for staff who cannot view it."""
+        page = reverse("admin:signers_signer_change", args=[signer.pk])
+        return HttpResponseRedirect(page) if self.has_view_or_change_permission(request, signer) else None
+
 
 def asks_to_confirm(request: HttpRequest) -> bool:
     """Return whether the form has the field that confirms a new address: if it is needed, or was sent."""
     return CONFIRMED in request.POST or bool(request.__dict__.get("moves_rows"))
+
+
+def sweep_link(request: HttpRequest, row: Any) -> str:
+    """Return the link to send what the account of a row holds; "" for staff who cannot."""
+    return next((find(request, row) for find in declared("sweep_link")), "")

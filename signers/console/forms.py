@@ -2,26 +2,17 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 from django import forms
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.template.loader import render_to_string
-from django.utils.html import format_html, format_html_join
-from rest_framework.exceptions import ParseError
-from rest_framework.serializers import Field
-from unfold.widgets import (
-    UnfoldAdminPasswordWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextareaWidget,
-    UnfoldAdminTextInputWidget,
-    UnfoldBooleanWidget,
-)
+from django.utils.html import format_html
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldBooleanWidget
 
-from relayer_service.api.parsers import loads
-from relayer_service.api.serializers import ObjectField
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.console.confirmation import Table
 from relayer_service.console.forms import ResourceForm, declare_fields
@@ -30,25 +21,32 @@ from relayer_service.storage.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError
 from signers.config_shapes import CONFIGS, SignerType, shown_config
+from signers.console import uploads
+from signers.console.fields import (
+    ACCOUNT,
+    ACCOUNT_FILE,
+    CONFIG_FIELDS,
+    FIELDS,
+    GOOGLE_KEY,
+    KEY_SOURCE,
+    KEYSTORE,
+    PASSPHRASE,
+    PLAIN_KEY,
+    ConfigField,
+    install_hint,
+    names_of,
+)
 from signers.followers import MAX_NAMED, Follower, counted, get_follower
 from signers.key_sources import KeySource, new_key
 from signers.models import Signer
 from signers.writes import SignerWrite, changed_destination
 
-# The API checks it when it is used, this form when it is saved.
-PLAIN_KEY, KEY_SOURCE = f"{SignerType.PLAIN.value}__key", "key_source"
-HELP_TEXTS = {PLAIN_KEY: "A secp256k1 key of 32 bytes in hex, with or without 0x."}
 # The field that confirms that rows move to the signer's new address.
 CONFIRMED = "confirmed_address"
-UNKNOWN_ADDRESS = "unknown"
+# What it confirms instead of an address: one that cannot be read, or that of the key that will be generated.
+UNKNOWN_ADDRESS, GENERATED = "unknown", "generated"
 FUNDS_STAY = "Coins stay at the old address, which only the old key can sign for."
-
-
-class SecretTextarea(UnfoldAdminTextareaWidget):
-    """A text area that never renders a value, not even the one just sent."""
-
-    def format_value(self, value: Any) -> None:
-        return None
+KEY_DELETED = "The service deletes the old key: send the coins elsewhere first."
 
 
 class AddressCheckbox(UnfoldBooleanWidget):
@@ -64,51 +62,16 @@ class AddressCheckbox(UnfoldBooleanWidget):
         return str(data.get(name, ""))
 
 
-@dataclass(frozen=True)
-class ConfigField:
-    """A field of the config of one signer type; `key` is its name in the form, which has the fields of all types."""
-
-    type: SignerType
-    name: str
-    field: Field[Any, Any, Any, Any]
-    is_secret: bool
-
-    @property
-    def key(self) -> str:
-        return f"{self.type.value}__{self.name}"
-
-    @property
-    def is_object(self) -> bool:
-        return isinstance(self.field, ObjectField)
-
-    def form_field(self) -> forms.Field:
-        widget: forms.Widget
-        if self.is_object:
-            widget = SecretTextarea(attrs={"rows": 6, "placeholder": "{ }", "autocomplete": "off"})
-        elif self.is_secret:
-            widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}, render_value=False)
-        else:
-            widget = UnfoldAdminTextInputWidget()
-        help_text = str(self.field.help_text or ("A JSON object." if self.is_object else ""))
-        help_text = HELP_TEXTS.get(self.key, help_text) if self.field.required else "Optional."
-        return forms.CharField(label=self.name, required=False, strip=False, widget=widget, help_text=help_text)
-
-
-CONFIG_FIELDS = [
-    ConfigField(signer_type, str(name), field, name not in config.shown)
-    for signer_type, config in CONFIGS.items()
-    for name, field in config().fields.items()
-]
-
-
-@declare_fields({field.key: field.form_field() for field in CONFIG_FIELDS})
+@declare_fields(FIELDS)
 class SignerForm(ResourceForm):
     write_class = SignerWrite
     write: SignerWrite
-    # Addresses by config, shared with another form that validates the same request again.
+    # New keys by source and addresses by config, each with "" or else why there is none, shared with another form that
+    # validates the same request again.
     answers: dict[bytes, tuple[str, str]] | None = None
-    # Whether the user may view the rows that use the signer.
+    # Whether the user may view the rows that use the signer, and the link to send what the account of one holds.
     names_rows = False
+    sweep_link: Callable[[Any], str] = staticmethod(lambda row: "")
 
     key_source = forms.ChoiceField(
         label="Key source",
@@ -129,26 +92,25 @@ class SignerForm(ResourceForm):
         self.answers = {} if self.answers is None else self.answers
         self.moves_rows = False
         if "type" in self.fields:
-            self._show_installed_types()
+            self._mark_missing_libraries()
         # The change page has only the fields of the signer's type.
         for field in (field for field in CONFIG_FIELDS if field.key in self.fields):
             if not field.is_secret:
                 self.fields[field.key].initial = shown_config(self.instance.config).get(field.name, "")
             elif self.instance.pk:
-                self.fields[field.key].help_text = "Leave empty to keep the current value."
+                kept = "Leave empty to keep the current value. {}"
+                self.fields[field.key].help_text = format_html(kept, self.fields[field.key].help_text)
 
-    def _show_installed_types(self) -> None:
-        """Mark the types whose library is not installed, with the command that installs it."""
-        missing = {each: signing.missing_library(each) for each in SignerType}
+    def _mark_missing_libraries(self) -> None:
+        """Mark the types whose library is not installed; the first field of one has the command that installs it."""
         field: Any = self.fields["type"]
+        hints = {each.value: install_hint(each) for each in SignerType}
         field.choices = [
-            (value, f"{label}, not installed" if value and missing[SignerType(value)] else label)
-            for value, label in field.choices
+            (value, f"{label}, not installed" if hints.get(value) else label) for value, label in field.choices
         ]
-        works = ", ".join(each.label for each, error in missing.items() if error is None)
-        others = ((each.label, error) for each, error in missing.items() if error is not None)
-        lines = format_html_join("", '<span class="block">{}: {}</span>', others)
-        field.help_text = format_html("{} Installed: {}.{}", field.help_text, works, lines)
+        for each, hint in hints.items():
+            first = self.fields[names_of(each)[0]]
+            first.help_text = format_html("{}{}", first.help_text, hint)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -156,16 +118,19 @@ class SignerForm(ResourceForm):
         if not signer_type:
             return cleaned
         fields = [field for field in CONFIG_FIELDS if field.type == signer_type]
-        serializer = CONFIGS[SignerType(signer_type)](data=self._config(fields, cleaned))
         keys = {field.name: field.key for field in fields if field.key in self.fields}
+        if cleaned.get(ACCOUNT_FILE):
+            keys["service_account"] = ACCOUNT_FILE
+        serializer = CONFIGS[SignerType(signer_type)](data=self._config(fields, cleaned))
         if serializer.is_valid():
             config = dict(serializer.validated_data)
             self._check_usable(SignerType(signer_type), config, keys)
             self.write.set({"type": signer_type, "config": config})
         else:
             for name, faults in serializer.errors.items():
-                for fault in faults:
-                    self.add_error(keys.get(name), str(fault))
+                # What is wrong with what was entered explains it.
+                if keys.get(name) not in self.errors and not (name == "key" and KEYSTORE in self.errors):
+                    self.add_error(keys.get(name), [str(fault) for fault in faults])
         return cleaned
 
     def _check_usable(self, signer_type: SignerType, config: dict[str, Any], keys: dict[str, str]) -> None:
@@ -180,22 +145,54 @@ class SignerForm(ResourceForm):
             self.add_error(keys.get(next(named, "")), str(error))
 
     def _config(self, fields: list[ConfigField], cleaned: dict[str, Any]) -> dict[str, Any]:
-        entered = {field.name: cleaned[field.key] for field in fields if cleaned.get(field.key)}
         source = cleaned.get(KEY_SOURCE) or KeySource.ENTER
         if fields[0].type == SignerType.PLAIN and source != KeySource.ENTER:
-            if "key" in entered:
+            if cleaned.get(PLAIN_KEY):
                 self.add_error(PLAIN_KEY, "Enter a key or choose another source, not both.")
-            return {"key": new_key(source)}
-        left_empty = [field.name for field in fields if field.is_secret and field.name not in entered]
-        config = {
-            field.name: self._object(field.key, entered[field.name]) if field.is_object else entered[field.name]
-            for field in fields
-            if field.name in entered
-        }
+            return {"key": self._new_key(source, cleaned)}
+        if cleaned.get(KEYSTORE):
+            self.add_error(KEY_SOURCE, "Choose to upload a keystore file, or remove the file.")
+        config = {field.name: self._value(field.key, cleaned) for field in fields}
+        config = {name: value for name, value in config.items() if value}
+        left_empty = [field.name for field in fields if field.is_secret and field.name not in config]
         if left_empty and self.instance.pk:
-            current = self._current_secrets(entered)
+            current = self._current_secrets(config)
             config |= {name: current[name] for name in left_empty if name in current}
         return config
+
+    def _value(self, key: str, cleaned: dict[str, Any]) -> Any:
+        """Return the value of a field in the config, "" if it is empty."""
+        entered, upload = cleaned.get(key), cleaned.get(ACCOUNT_FILE) if key == ACCOUNT else None
+        if entered and upload:
+            self.add_error(ACCOUNT_FILE, "Upload the file or paste its contents, not both.")
+        try:
+            if key == ACCOUNT and (source := upload or entered):
+                return uploads.service_account(source)
+            return uploads.key_version(entered) if key == GOOGLE_KEY and entered else entered
+        except ValidationError as error:
+            self.add_error(ACCOUNT_FILE if upload else key, error)
+            return {}
+
+    def _new_key(self, source: str, cleaned: dict[str, Any]) -> str:
+        """Return the key of a source other than `enter`, "" if the keystore has none."""
+        assert self.answers is not None
+        name = source.encode()
+        if name not in self.answers:
+            self.answers[name] = self._read_key(source, cleaned)
+        key, fault = self.answers[name]
+        if fault:
+            self.add_error(KEYSTORE, fault)
+        return key
+
+    def _read_key(self, source: str, cleaned: dict[str, Any]) -> tuple[str, str]:
+        if source != KeySource.KEYSTORE:
+            return new_key(source), ""
+        if not cleaned.get(KEYSTORE):
+            return "", "Choose the keystore file."
+        try:
+            return uploads.decrypted_key(cleaned[KEYSTORE], cleaned.get(PASSPHRASE, "")), ""
+        except ValidationError as error:
+            return "", str(error.message)
 
     def _current_secrets(self, entered: dict[str, Any]) -> dict[str, Any]:
         """Return the current secrets, unless they would be sent to another destination."""
@@ -206,13 +203,6 @@ class SignerForm(ResourceForm):
             return dict(self.instance.secrets)
         except DecryptionError as error:
             self.add_error(None, f"{error} Enter all secrets again.")
-            return {}
-
-    def _object(self, key: str, text: str) -> Any:
-        try:
-            return loads(text.encode())
-        except ParseError:
-            self.add_error(key, "Enter a valid JSON object.")
             return {}
 
     def _post_clean(self) -> None:
@@ -232,10 +222,16 @@ class SignerForm(ResourceForm):
             self.write.followed_to = address
         if self.moves_rows and (reason := follower.refusal(self.instance, address)):
             self.add_error(None, reason)
-        elif self.moves_rows and confirmed != (address or UNKNOWN_ADDRESS):
+        elif self.moves_rows and confirmed != self._expected(address):
             self._ask_to_confirm(follower, elsewhere, address, warning)
         elif confirmed and not is_replaced and not self.moves_rows:
             self.add_error(CONFIRMED, "Nothing would change. Enter the new secrets again.")
+
+    def _expected(self, address: str) -> str:
+        """Return what confirms the move: each validation generates another key."""
+        if self.cleaned_data.get(KEY_SOURCE) == KeySource.GENERATE:
+            return GENERATED
+        return address or UNKNOWN_ADDRESS
 
     def _read_address(self) -> tuple[str, str]:
         """Return the address of the new config and "", or "" and why it cannot be read."""
@@ -253,23 +249,32 @@ class SignerForm(ResourceForm):
     def _ask_to_confirm(self, follower: Follower, rows: QuerySet[Any], address: str, warning: str) -> None:
         count = rows.count()
         users = counted(rows.model, count)
-        if address:
+        expected = self._expected(address)
+        if expected == GENERATED:
+            text = f"A new key has a new address. Saving it moves {users}. {FUNDS_STAY}"
+        elif address:
             text = f"This key has another address, {address}. Saving it moves {users}. {FUNDS_STAY}"
         else:
             text = f"The address of this key cannot be read: {warning} Saving it leaves {users} without an address."
-        if any(self.cleaned_data.get(field.key) for field in CONFIG_FIELDS if field.is_secret):
+        if signing.is_local(self.instance):
+            text += f" {KEY_DELETED}"
+        secrets = [field.key for field in CONFIG_FIELDS if field.is_secret]
+        if any(self.cleaned_data.get(name) for name in [*secrets, KEYSTORE, ACCOUNT_FILE]):
             text += " Enter the secrets again, as they are not kept, and confirm."
         if CONFIRMED in self.fields:
-            self.fields[CONFIRMED].widget.attrs["value"] = address or UNKNOWN_ADDRESS
+            self.fields[CONFIRMED].widget.attrs["value"] = expected
             if self.names_rows:
                 # Validation has bound the field, which keeps the help text that it had.
-                self[CONFIRMED].help_text = moves(follower, rows, count)
+                self[CONFIRMED].help_text = moves(follower, rows, count, self.sweep_link)
         self.add_error(CONFIRMED if CONFIRMED in self.fields else None, text)
 
 
-def moves(follower: Follower, rows: QuerySet[Any], count: int) -> str:
+def moves(follower: Follower, rows: QuerySet[Any], count: int, sweep_link: Callable[[Any], str]) -> str:
     """Return a table of the first rows that move, with the address that each leaves and the balance there."""
-    amount = '<span class="amount" title="{1}">{0}</span>'
-    cells = [[link(row), row.address, format_html(amount, *follower.balance(row))] for row in rows[:MAX_NAMED]]
+    amount = '<span class="amount" title="{1}">{0}</span>{2}'
+    cells = [
+        [link(row), row.address, format_html(amount, *follower.balance(row), sweep_link(row))]
+        for row in rows[:MAX_NAMED]
+    ]
     headers = [str(rows.model._meta.verbose_name).capitalize(), "Old address", "Balance there"]
     return render_to_string("admin/table.html", {"table": Table(headers, cells, max(0, count - MAX_NAMED))})

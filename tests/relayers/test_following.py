@@ -47,7 +47,10 @@ MISMATCH = (
     f"The relayer's address is {ADDRESS}, but its signer's is {OTHER_ADDRESS}. "
     "Save the signer to move its relayers to that address."
 )
-FUNDS_STAY = "Coins stay at the old address, which only the old key can sign for."
+FUNDS_STAY = (
+    "Coins stay at the old address, which only the old key can sign for. "
+    "The service deletes the old key: send the coins elsewhere first."
+)
 ASKED = (
     f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer. {FUNDS_STAY} "
     "Enter the secrets again, as they are not kept, and confirm."

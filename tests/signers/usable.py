@@ -30,7 +30,7 @@ def google() -> dict[str, Any]:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     account = {"project_id": "project", "client_email": "a@example.com", "private_key_id": "1"}
     return {
-        "key": {"key_ring_id": "ring", "key_id": "key"},
+        "key": {"project_id": "p", "location": "global", "key_ring_id": "ring", "key_id": "key", "key_version": 1},
         "service_account": account | {"private_key": der_or_pem(key, Encoding.PEM).decode()},
     }
 
