@@ -138,7 +138,7 @@ def _close(changes: Changes, rows: Mapping[int, Transaction], closings: Iterable
 
 def _postpone(changes: Changes, row: Transaction, wait: Wait) -> None:
     due_at = changes.now + timedelta(seconds=wait.seconds)
-    code = Transaction.Reason.FUNDS if wait.missing else None
+    code = Transaction.Reason.LIMIT if wait.is_over_limit else Transaction.Reason.FUNDS if wait.missing else None
     changes.update(row, status_reason=wait.reason, reason_code=code, due_at=due_at, tries=row.tries + 1)
 
 
