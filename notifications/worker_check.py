@@ -22,7 +22,7 @@ def check() -> None:
     if run is None or run.finished_at is None:
         # No worker has been running yet.
         return
-    is_running = abs(database_now() - run.finished_at) <= MAX_BEAT_AGE
+    is_running = not is_silent(run)
     if not is_running and run.stopped_since is None:
         data = WorkerStoppedData(stopped_since=timestamp(run.finished_at), worker=None, workers_left=0)
         report(WORKER_STOPPED, data, run, run.finished_at)
@@ -30,6 +30,11 @@ def check() -> None:
         report(WORKER_RESUMED, WorkerData(stopped_since=timestamp(run.stopped_since)), run, None)
     if not is_running:
         send_due([WORKER_STOPPED.name, WORKER_RESUMED.name])
+
+
+def is_silent(run: PeriodicRun) -> bool:
+    """Return whether the heartbeat of the workers is too old."""
+    return run.finished_at is not None and abs(database_now() - run.finished_at) > MAX_BEAT_AGE
 
 
 def report(event: Event[Data], data: Data, seen: PeriodicRun, stopped_since: datetime | None) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F
+from django.db.models import F, Max
 from django.utils import timezone
 
 from relayer_service.audit.models import AuditEntry
@@ -108,27 +108,33 @@ class PeriodicRun(models.Model):
 class WorkerProcessManager(models.Manager["WorkerProcess"]):
     def beat(self, name: str) -> None:
         self.bulk_create(
-            [WorkerProcess(name=name, beat_at=DatabaseNow())],
+            [WorkerProcess(name=name, beat_at=DatabaseNow(), started_at=DatabaseNow())],
             update_conflicts=True,
             unique_fields=["name"],
-            update_fields=["beat_at", "missed"],
+            update_fields=["beat_at", "missed", "silent_since"],
         )
 
     def silent(self) -> list[WorkerProcess]:
-        """Count a check, and return those that have not beaten for MAX_MISSED checks.
+        """Count a check, and return those that have not beaten for MAX_MISSED checks and are not reported.
 
-        Checks are counted and not seconds: without the database, nobody beats and nobody checks.
+        Checks are counted and not seconds: without the database, nobody beats and nobody checks. Those that another
+        worker has replaced since are deleted.
         """
         self.update(missed=F("missed") + 1)
-        return list(self.filter(missed__gt=MAX_MISSED).order_by("name"))
+        newest = self.filter(silent_since=None).aggregate(newest=Max("started_at"))["newest"]
+        if newest:
+            self.filter(silent_since__lt=newest).delete()
+        return list(self.filter(missed__gt=MAX_MISSED, silent_since=None).order_by("name"))
 
 
 class WorkerProcess(models.Model):
-    """A running worker. A clean stop deletes its row; what is killed leaves it, and another worker reports it."""
+    """A worker. A clean stop deletes its row; of what is killed it stays until it is reported and another starts."""
 
     name = models.CharField(max_length=300, primary_key=True, help_text="The host and the process ID.")
     beat_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
     missed = models.PositiveIntegerField(default=0, help_text="Checks since its last heartbeat.")
+    silent_since = models.DateTimeField(null=True, help_text="Its last heartbeat, if it is reported as silent.")
 
     objects = WorkerProcessManager()
 

@@ -13,6 +13,8 @@ from django.db import transaction
 
 PERMISSIONS = {
     "Viewer": [
+        "incidents.view_alertroute",
+        "incidents.view_incident",
         "notifications.view_delivery",
         "notifications.view_notification",
         "relayer_service.view_auditentry",
@@ -37,6 +39,9 @@ PERMISSIONS = {
         "transactions.change_transaction",
     ],
     "Manager": [
+        "incidents.add_alertroute",
+        "incidents.change_alertroute",
+        "incidents.delete_alertroute",
         "notifications.add_notification",
         "notifications.change_notification",
         "notifications.delete_notification",
@@ -69,7 +74,9 @@ DESCRIPTIONS = {
         "Also handles incidents: pauses and resumes relayers, replays and retries deliveries, holds and releases "
         "lanes, speeds up and cancels transactions."
     ),
-    "Manager": "Also adds, changes and deletes relayers, signers, webhooks, fee tokens and access tokens.",
+    "Manager": (
+        "Also adds, changes and deletes relayers, signers, webhooks, alert routes, fee tokens and access tokens."
+    ),
     "Owner": "Also adds and removes users and sets their roles.",
 }
 

@@ -41,6 +41,8 @@ PORT = env.integer("PORT", 8000, minimum=1, maximum=65_535)
 # Access to the service.
 ALLOWED_HOSTS = env.listing("ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{HOST}" if LOCAL else "")
 CSRF_TRUSTED_ORIGINS = env.listing("CSRF_TRUSTED_ORIGINS")
+# Where people open the admin, for links in alerts.
+PUBLIC_URL = env.url("PUBLIC_URL", ("http://", "https://")).rstrip("/") or (f"http://{HOST}:{PORT}" if LOCAL else "")
 # Proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 METRICS_ALLOW = env.networks("METRICS_ALLOW")
@@ -236,6 +238,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "spending",
     *RESOURCES,
+    "incidents",
 ]
 
 MIDDLEWARE = [

@@ -22,20 +22,25 @@ class MailError(Exception):
 
 
 def send(delivery: Delivery) -> None:
-    """Send a delivery as one message to all addresses; raise `MailError` if the mail server does not accept it.
+    """Send a delivery as one message to all addresses; raise `MailError` if the mail server does not accept it."""
+    body = bytes(delivery.body)
+    send_text(texts.subject(body), texts.text(body), delivery.notification.addresses, delivery.identifier)
+
+
+def send_text(subject: str, text: str, addresses: list[str], identifier: str) -> None:
+    """Send a text to all addresses; raise `MailError` if the mail server does not accept it.
 
     It blocks for at most EMAIL_TIMEOUT at each step, so that callers run it in a thread.
     """
     if settings.EMAIL_BACKEND == SMTP and not settings.EMAIL_HOST:
         raise MailError("No mail server is configured. Set EMAIL_URL.")
-    body = bytes(delivery.body)
     domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].partition("@")[2] or "localhost"
     message = EmailMessage(
-        subject=f"{settings.EMAIL_SUBJECT_PREFIX} {texts.subject(body)}".strip(),
-        body=texts.text(body),
-        to=delivery.notification.addresses,
+        subject=f"{settings.EMAIL_SUBJECT_PREFIX} {subject}".strip(),
+        body=text,
+        to=addresses,
         # The same at every attempt, so that duplicates are recognized.
-        headers={"Message-ID": f"<{delivery.identifier}@{domain}>", "Auto-Submitted": "auto-generated"},
+        headers={"Message-ID": f"<{identifier}@{domain}>", "Auto-Submitted": "auto-generated"},
         connection=get_connection(timeout=settings.EMAIL_TIMEOUT),
     )
     try:

@@ -13,7 +13,8 @@ def report_silent() -> None:
     """Report workers that were not stopped and no longer beat. The sweep sends the reports."""
     for silent in WorkerProcess.objects.silent():
         with transaction.atomic():
-            if not WorkerProcess.objects.filter(name=silent.name, beat_at=silent.beat_at).delete()[0]:
+            unchanged = WorkerProcess.objects.filter(name=silent.name, beat_at=silent.beat_at, silent_since=None)
+            if not unchanged.update(silent_since=silent.beat_at):
                 continue
             data = WorkerStoppedData(
                 stopped_since=timestamp(silent.beat_at),

@@ -39,8 +39,12 @@ def _flat(data: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
 
 
 def slack_body(body: bytes) -> bytes:
+    return slack_message(subject(body), text(body))
+
+
+def slack_message(title: str, text: str) -> bytes:
     """Return the request body of an incoming webhook of Slack, which Mattermost and Discord accept too."""
-    plain = f"*{subject(body)}*\n{text(body)}"
+    plain = f"*{title}*\n{text}"
     # Slack's own escapes: unescaped, an angle bracket begins a link or mentions everybody.
     escaped = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return orjson.dumps({"text": escaped})

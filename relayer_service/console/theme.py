@@ -89,6 +89,8 @@ UNFOLD: dict[str, Any] = {
             {
                 "title": "Operations",
                 "items": [
+                    model_link("Incidents", "crisis_alert", "incidents", "incident"),
+                    model_link("Alert routes", "notifications_active", "incidents", "alertroute"),
                     model_link("Audit log", "history", "relayer_service", "auditentry"),
                     link("Jobs", "checklist", "admin:relayer_service_job_changelist")
                     | {"permission": "relayer_service.console.jobs.may_see_jobs"},

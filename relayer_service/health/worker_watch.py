@@ -9,14 +9,18 @@ from relayer_service.background.tasks import HEARTBEAT_SECONDS
 from relayer_service.observability.probes import Probes
 
 CHECK_SECONDS = 60.0
+CHECKS = {
+    "the workers": "notifications.worker_check.check",
+    "alerts without a worker": "incidents.without_worker.alert",
+}
 
 checks: Probes[None] = Probes("The check of")
 
 
 def watch_forever() -> None:
     """Check the workers at the interval of their heartbeats."""
-    check = import_string("notifications.worker_check.check")
+    functions = {name: import_string(path) for name, path in CHECKS.items()}
     time.sleep(processes.WATCH_AFTER_SECONDS)
     while True:
-        checks.run({"the workers": check}, CHECK_SECONDS)
+        checks.run(functions, CHECK_SECONDS)
         time.sleep(HEARTBEAT_SECONDS)

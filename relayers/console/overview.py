@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.db.models import CharField, Model, Q, Value
+from django.db.models import CharField, Model, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 from django.http import HttpRequest
 from django.urls import reverse
@@ -84,23 +84,40 @@ TAKEN = "A relayer with the ID demo exists on another network. Delete it first. 
 def attention(request: HttpRequest) -> AttentionSubject | None:
     if not request.user.has_perm("relayers.view_relayer"):
         return None
-    return AttentionSubject("relayers", [cause(rows) for rows in read_groups(*queries())], examples)
+    return AttentionSubject("relayers", [cause(rows) for rows in read_groups(*queries())], examples, relayers_of)
+
+
+def rows_by_kind() -> dict[str, QuerySet[Any]]:
+    rows = RelayerHealth.objects.all()
+    failures = {name: with_literals(condition) for name, condition in CHECK_FAILURES.items()}
+    return {
+        NODES: rows.filter(failures[NO_NODE_ANSWERS]),
+        ADDRESS: rows.filter(failures[OTHER_ADDRESS]),
+        LOW: rows.filter(LOW_BALANCE),
+        RUNWAY: rows.filter(USED_UP_SOON),
+        NO_ADDRESS: Relayer.objects.filter(with_literals(PROBLEMS["no address"])),
+        LATE_CHECKS: rows.filter(due_at__lt=DatabaseNow() - LATE),
+    }
 
 
 def queries() -> list[Any]:
-    rows = RelayerHealth.objects.all()
+    rows = rows_by_kind()
     signer = Concat(Cast("signer_id", CharField()), Value(" "), "signer__identifier")
-    no_address = Relayer.objects.filter(with_literals(PROBLEMS["no address"]))
-    late = rows.filter(due_at__lt=DatabaseNow() - LATE)
-    failures = {name: with_literals(condition) for name, condition in CHECK_FAILURES.items()}
     return [
-        grouped(NODES, rows.filter(failures[NO_NODE_ANSWERS]), "network", "failing_since", "system_disabled"),
-        grouped(ADDRESS, rows.filter(failures[OTHER_ADDRESS]), "network", "failing_since", Value(1)),
-        grouped(LOW, rows.filter(LOW_BALANCE), "network", "low_since"),
-        grouped(RUNWAY, rows.filter(USED_UP_SOON), "network", UNKNOWN),
-        grouped(NO_ADDRESS, no_address, signer, "created_at"),
-        grouped(LATE_CHECKS, late, Value(""), "due_at", newest=UNKNOWN),
+        grouped(NODES, rows[NODES], "network", "failing_since", "system_disabled"),
+        grouped(ADDRESS, rows[ADDRESS], "network", "failing_since", Value(1)),
+        grouped(LOW, rows[LOW], "network", "low_since"),
+        grouped(RUNWAY, rows[RUNWAY], "network", UNKNOWN),
+        grouped(NO_ADDRESS, rows[NO_ADDRESS], signer, "created_at"),
+        grouped(LATE_CHECKS, rows[LATE_CHECKS], Value(""), "due_at", newest=UNKNOWN),
     ]
+
+
+def relayers_of(cause: Cause) -> QuerySet[Any, Any]:
+    rows = rows_by_kind()[cause.kind]
+    if cause.kind == NO_ADDRESS:
+        rows = rows.filter(signer=cause.group.partition(" ")[0])
+    return (rows.filter(network=cause.network) if cause.network else rows).order_by("pk").values_list("pk", flat=True)
 
 
 def cause(rows: GroupedRows) -> Cause:
@@ -112,7 +129,8 @@ def cause(rows: GroupedRows) -> Cause:
         url = list_url("no address", signer__sequence__exact=key)
         return rows.cause(f"Relayers without an address: signer {signer}", "relayer", url)
     text, query = BY_NETWORK[rows.kind]
-    return rows.cause(f"{rows.group}: {text}", "relayer", list_url(network=rows.group, **query))
+    url = list_url(network=rows.group, **query)
+    return rows.cause(f"{rows.group}: {text}", "relayer", url, network=rows.group)
 
 
 def counts_by_state() -> dict[str, int]:

@@ -69,6 +69,7 @@ def cause(token: Any) -> Cause:
         token.since,
         "danger",
         newest=token.newest,
+        network=token.network,
     )
 
 

@@ -22,6 +22,7 @@ from django.db.models import Model
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from incidents.models import AlertMessage, AlertRoute, Incident
 from notifications.models import Delivery, DeliveryHour, Notification, SkippedEventCount
 from relayer_service.models import Acknowledgement, AuditEntry, CallCount, EncryptionKey, Job, PeriodicRun, RowDelta
 from relayer_service.roles import ROLES
@@ -54,7 +55,21 @@ WIDE = {"width": 1280, "height": 800}
 PATIENCE = 60_000
 # Whatever tests and pages write, those first that refer to others.
 MODELS: list[type[Model]] = [
-    *(Acknowledgement, AuditEntry, Job, Session, PeriodicRun, Item, FeeToken, Transaction, Lane, ChainWatch),
+    *(
+        AlertMessage,
+        AlertRoute,
+        Incident,
+        Acknowledgement,
+        AuditEntry,
+        Job,
+        Session,
+        PeriodicRun,
+        Item,
+        FeeToken,
+        Transaction,
+        Lane,
+        ChainWatch,
+    ),
     *(Relayer, Signer, Delivery, Notification),
     *(CallCount, NodeOutage, DeliveryHour, SkippedEventCount, RowDelta, TokenUse, AccessToken, SpendingPolicy, User),
 ]

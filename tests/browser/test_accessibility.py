@@ -52,8 +52,10 @@ LISTS = [
     *("relayers/relayer", "rpc/feetoken", "signers/signer", "notifications/notification", "notifications/delivery"),
     *("tokens/accesstoken", "auth/user", "auth/group", "relayer_service/auditentry", "relayer_service/periodicrun"),
     *("relayer_service/job", "transactions/transaction", "transactions/lane"),
+    *("incidents/incident", "incidents/alertroute"),
 ]
 READ_ONLY = {
+    "incidents/incident",
     *("notifications/delivery", "relayer_service/auditentry", "relayer_service/periodicrun", "relayer_service/job"),
     *("transactions/transaction", "transactions/lane"),
 }

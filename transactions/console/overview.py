@@ -46,10 +46,12 @@ from transactions.console.panels import transactions_url
 from transactions.console.stuck.cells import EXPECTED_BLOCKS, MINIMUM_WAIT, no_new_block
 from transactions.models import (
     IN_FLIGHT,
+    IS_DISPUTED,
     IS_HALTED,
     IS_IN_FLIGHT,
     IS_IN_STATUS,
     IS_OPEN,
+    IS_OVER_LIMIT,
     OPEN,
     Lane,
     Status,
@@ -77,8 +79,9 @@ CONDITIONS: dict[str, Q] = {
 }
 SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
 IS_BEHIND_HALTED = IS_HALTED & Q(waiting_details__startswith=BEHIND_START, waiting_details__endswith=BEHIND_END)
-LANES = "lanes."
+LANES, TRANSACTIONS = "lanes.", "transactions."
 LATE, UNSENT, TOP_UPS, HALTED = "transactions.late", "unsent", "topups", "lanes.halted"
+LIMIT, DISPUTED = "transactions.limit", "transactions.disputed"
 # What follows the network.
 TITLES: dict[str, str] = {
     f"{LANES}{HELD}": "held lanes",
@@ -86,6 +89,8 @@ TITLES: dict[str, str] = {
     f"{LANES}{Waiting.SIGNER}": "lanes whose signer fails",
     f"{LANES}{Waiting.NODES}": "lanes whose nodes do not answer",
     LATE: "transactions that wait longer than expected",
+    LIMIT: "transactions that wait for a spending limit",
+    DISPUTED: "transactions that nodes contradict each other about",
     UNSENT: "requests that are due and have no nonce",
     TOP_UPS: "relayers that are not topped up",
 }
@@ -99,16 +104,14 @@ FIRST = Transaction.objects.order_by("sequence")
 def attention(request: HttpRequest) -> AttentionSubject | None:
     if not may_view(request):
         return None
-    return AttentionSubject("transactions", [cause(rows) for rows in read_groups(*queries())], examples)
+    return AttentionSubject("transactions", [cause(rows) for rows in read_groups(*queries())], examples, relayers_of)
 
 
 def may_view(request: HttpRequest) -> bool:
     return is_enabled("transactions") and bool(request.user.has_perms(NEEDED))
 
 
-def queries() -> list[Any]:
-    # The relayer of a lane may have been deleted.
-    network = Coalesce("relayer__network", Value(""))
+def rows_by_kind() -> dict[str, QuerySet[Any]]:
     # Lanes that are held or wait are reported themselves.
     overdue = DatabaseNow() - MINUTE
     enabled = {"relayer__paused": False, "relayer__health__system_disabled": False}
@@ -118,33 +121,60 @@ def queries() -> list[Any]:
     top_ups = TopUp.objects.filter(due_at__isnull=False)
     lanes = {name: Lane.objects.filter(condition) for name, condition in CONDITIONS.items()}
     lanes[Waiting.NODES] = lanes[Waiting.NODES].exclude(IS_BEHIND_HALTED)
+    return {
+        **{f"{LANES}{name}": rows for name, rows in lanes.items()},
+        HALTED: Lane.objects.filter(IS_HALTED),
+        LATE: late,
+        LIMIT: Transaction.objects.filter(IS_OVER_LIMIT),
+        DISPUTED: Transaction.objects.filter(IS_DISPUTED),
+        UNSENT: unsent,
+        TOP_UPS: top_ups,
+    }
+
+
+def queries() -> list[Any]:
+    # The relayer of a lane may have been deleted.
+    network, rows = Coalesce("relayer__network", Value("")), rows_by_kind()
     return [
         *(
-            grouped(f"{LANES}{name}", rows, network, SINCE[name], Value(int(name == HELD)))
-            for name, rows in lanes.items()
+            grouped(f"{LANES}{name}", rows[f"{LANES}{name}"], network, since, Value(int(name == HELD)))
+            for name, since in SINCE.items()
         ),
-        grouped(HALTED, Lane.objects.filter(IS_HALTED), network, "watch__halted_since", Value(1)),
-        grouped(LATE, late, network, "created_at", newest=UNKNOWN),
-        grouped(UNSENT, unsent, network, "oldest_due", newest=UNKNOWN),
-        grouped(TOP_UPS, top_ups, network, "created_at"),
+        grouped(HALTED, rows[HALTED], network, "watch__halted_since", Value(1)),
+        grouped(LATE, rows[LATE], network, "created_at", newest=UNKNOWN),
+        grouped(LIMIT, rows[LIMIT], network, "created_at", newest=UNKNOWN),
+        grouped(DISPUTED, rows[DISPUTED], network, UNKNOWN, Value(1)),
+        grouped(UNSENT, rows[UNSENT], network, "oldest_due", newest=UNKNOWN),
+        grouped(TOP_UPS, rows[TOP_UPS], network, "created_at"),
     ]
+
+
+def relayers_of(cause: Cause) -> QuerySet[Any, Any]:
+    rows = rows_by_kind()[cause.kind].filter(relayer__network=cause.network)
+    return rows.order_by("relayer").values_list("relayer", flat=True).distinct()
 
 
 def cause(rows: GroupedRows) -> Cause:
     query = {"network": rows.group} if rows.group else {}
     if rows.kind == UNSENT:
         url = transactions_url(None, status=Status.PENDING.value, **query)
-        return rows.cause(f"{rows.group}: {TITLES[UNSENT]}", "relayer", url, "No worker takes them, or too many wait.")
+        reason = "No worker takes them, or too many wait."
+        return rows.cause(f"{rows.group}: {TITLES[UNSENT]}", "relayer", url, reason, rows.group)
     if rows.kind == HALTED:
         title = f"{rows.group}: {no_new_block(rows.since or timezone.now(), timezone.now()).lower()}"
-        return rows.cause(title, "lane", lanes_url("", **query), "Nothing is mined until the chain goes on.")
+        reason = "Nothing is mined until the chain goes on."
+        return rows.cause(title, "lane", lanes_url("", **query), reason, rows.group)
     if rows.kind == LATE:
         unit, url = "relayer", transactions_url(None, **query)
+    elif rows.kind in (LIMIT, DISPUTED):
+        status = Status.PENDING if rows.kind == LIMIT else Status.MINED
+        unit, url = "transaction", transactions_url(None, status=status.value, **query)
     elif rows.kind == TOP_UPS:
         unit, url = "relayer", f"{reverse('admin:relayers_relayer_changelist')}?{urlencode(query)}"
     else:
         unit, url = "lane", lanes_url(rows.kind.removeprefix(LANES), **query)
-    return rows.cause(f"{rows.group or 'deleted relayers'}: {TITLES[rows.kind]}", unit, url)
+    title = f"{rows.group or 'deleted relayers'}: {TITLES[rows.kind]}"
+    return rows.cause(title, unit, url, network=rows.group)
 
 
 def numbers() -> dict[str, int]:
@@ -159,12 +189,16 @@ def examples(causes: Sequence[Cause]) -> dict[str, Example]:
     hidden = ("relayer__custom_rpc_urls", "relayer__private_rpc_urls")
     rows: dict[str, dict[int, Any]] = {
         LANES: Lane.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, LANES)),
-        LATE: Transaction.objects.select_related("lane__watch", "relayer__health")
+        TRANSACTIONS: Transaction.objects.select_related("lane__watch", "relayer__health")
         .defer("data", "revert_data", "relayer__health__balance_hours", *hidden)
-        .in_bulk(firsts(causes, LATE)),
+        .in_bulk(firsts(causes, TRANSACTIONS)),
         TOP_UPS: TopUp.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, TOP_UPS)),
     }
-    describe: dict[str, Callable[[Any], Example]] = {LANES: lane_example, LATE: late_example, TOP_UPS: top_up_example}
+    describe: dict[str, Callable[[Any], Example]] = {
+        LANES: lane_example,
+        TRANSACTIONS: late_example,
+        TOP_UPS: top_up_example,
+    }
     return {
         each.key: describe[kind](found[each.first])
         for kind, found in rows.items()

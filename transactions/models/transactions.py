@@ -45,6 +45,9 @@ IS_IN_STATUS: dict[str, Q] = {
     Status.CONFIRMED: IS_CONFIRMED,
     **{status: Q(unsuccessful=status) for status in UNSUCCESSFUL},
 }
+# They wait until a spending limit has room, or until nodes that contradict each other agree.
+IS_OVER_LIMIT = IS_PENDING & Q(reason_code="limit")
+IS_DISPUTED = IS_IN_STATUS[Status.MINED] & ~Q(status_reason="")
 # Final rows that may not have executed the dearest of their payloads, as far as one node has reported.
 UNCORROBORATED = Q(corroborated_at=None, finished_at__isnull=False) & (IS_UNSUCCESSFUL | Q(payload_version__gt=1))
 
@@ -81,6 +84,7 @@ class Transaction(Resource):
         """What programs read of `status_reason`, where something depends on it."""
 
         FUNDS = "funds", "The balance does not cover it"
+        LIMIT = "limit", "A spending limit does not allow it now"
         NONCE_USED = "nonce_used", "Its nonce was used, by none of its attempts"
 
     # Without a constraint: final transactions outlive their relayer. Accepting locks the lane, which has one.
@@ -266,6 +270,7 @@ class Transaction(Resource):
             models.Index("lane", "valid_until", name="transaction_valid_until", condition=IS_PENDING),
             models.Index("finished_at", name="transaction_finished", condition=Q(finished_at__isnull=False)),
             models.Index("finished_at", name="transaction_unverified", condition=UNCORROBORATED),
+            models.Index("lane", name="transaction_over_limit", condition=IS_OVER_LIMIT),
             models.Index("lane", name="transaction_unclaimed", condition=Q(unclaimed_until__isnull=False)),
             # For lists. The kind comes last, so that totals are counted from the index alone.
             models.Index(fields=["relayer", "-sequence", "kind"], name="transaction_relayer"),

@@ -21,7 +21,7 @@ from django.utils.module_loading import import_string
 from django.utils.timesince import timesince
 
 from relayer_service.health import views as health
-from relayer_service.models import PeriodicRun, RowDelta
+from relayer_service.models import PeriodicRun, RowDelta, WorkerProcess
 
 Result = TypeVar("Result")
 
@@ -74,6 +74,8 @@ class Cause:
     first: int | None = None
     # The latest start of all that have it.
     newest: datetime | None = None
+    # The network that it is limited to, if any.
+    network: str = ""
 
     @property
     def key(self) -> str:
@@ -105,6 +107,8 @@ class AttentionSubject:
     name: str
     causes: Sequence[Cause]
     examples: Callable[[Sequence[Cause]], Mapping[str, Example]] = lambda causes: {}
+    # Returns the primary keys of the relayers that have a cause, or None if it is not about relayers.
+    relayers: Callable[[Cause], QuerySet[Any, Any] | None] = lambda cause: None
 
 
 class GroupedRows(NamedTuple):
@@ -118,11 +122,12 @@ class GroupedRows(NamedTuple):
     first: int
     severe: int
 
-    def cause(self, title: str, unit: str, url: str, reason: str = "") -> Cause:
+    def cause(self, title: str, unit: str, url: str, reason: str = "", network: str = "") -> Cause:
         """Return their cause; with a reason, no row is an example of it."""
         variant, first = "danger" if self.severe else "warning", None if reason else self.first
         return Cause(
-            self.kind, self.group, title, self.number, unit, url, self.since, variant, reason, first, self.newest
+            *(self.kind, self.group, title, self.number, unit, url),
+            *(self.since, variant, reason, first, self.newest, network),
         )
 
 
@@ -219,4 +224,9 @@ def service(request: HttpRequest) -> AttentionSubject:
         causes.append(
             Cause("service.periodic", "", "Failing periodic work", len(failed), "job", url, since, reason=reason)
         )
+    silent = WorkerProcess.objects.filter(silent_since__isnull=False).order_by("silent_since")
+    if may_view_runs and (found := list(silent[:MAX_CAUSES])):
+        reason = f"No worker has started since: {', '.join(worker.name for worker in found[:3])}."
+        title, since = "Workers that were killed or hang", found[0].silent_since
+        causes.append(Cause("service.workers", "", title, len(found), "worker", page, since, "danger", reason))
     return AttentionSubject("the service and its worker", causes)

@@ -2,6 +2,8 @@
 
 An acknowledged cause stays hidden while it is not worse than it was: as many or fewer, not more severe, and all of it
 older than the acknowledgement. Of late work, which is always new, it is enough that some of it is older.
+
+An app declares what returns the pages of incidents by cause as `incident_urls`, like `attention_subjects`.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ class Row:
     cause: Cause
     example: Example | None = None
     acknowledgement: Acknowledgement | None = None
+    # The page of its incident, for staff who may view it.
+    incident_url: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,10 @@ def rows_of(request: HttpRequest) -> Rows:
         of_subject = {cause.key for cause in subject.causes}
         if mine := [cause for cause in shown if cause.key in of_subject]:
             examples |= subject.examples(mine)
+    urls = {key: url for found in declared("incident_urls", request) for key, url in found(shown).items()}
     return Rows(
         subjects,
-        [Row(cause, examples.get(cause.key)) for cause in shown],
+        [Row(cause, examples.get(cause.key), incident_url=urls.get(cause.key, "")) for cause in shown],
         sorted(acknowledged, key=lambda row: row.cause.title)[:MAX_ACKNOWLEDGED],
         others(subjects, visible, shown),
         request.user.has_perm(PERMISSION),
@@ -199,15 +204,20 @@ class Everyone:
         return True
 
 
+def all_subjects() -> list[AttentionSubject]:
+    """Return every subject as it is now, without a user."""
+    request: Any = HttpRequest()
+    request.user = Everyone()
+    return declared("attention_subjects", request)
+
+
 @periodic(seconds=60)
 def prune_acknowledgements() -> None:
     """Delete the acknowledgements of causes that have ended."""
     found = list(Acknowledgement.objects.values_list("pk", "cause", "at"))
     if not found:
         return
-    request: Any = HttpRequest()
-    request.user = Everyone()
-    current = {cause.key for subject in declared("attention_subjects", request) for cause in subject.causes}
+    current = {cause.key for subject in all_subjects() for cause in subject.causes}
     ended = [(pk, at) for pk, key, at in found if key not in current]
     for pk, at in ended:
         # Unless it was acknowledged again in the meantime.

@@ -57,7 +57,11 @@ SIGNER, FEE_TOKEN, TOKEN = "signers_signer", "rpc_feetoken", "tokens_accesstoken
 USERS, GROUPS, JOB = "auth_user", "auth_group", "relayer_service_job"
 ENTRY, NODES = "relayer_service_auditentry", "relayers_relayer_nodes"
 PERIODIC_RUN = "relayer_service_periodicrun"
-LISTS = [RELAYER, LANE, TRANSACTION, WEBHOOK, DELIVERY, SIGNER, FEE_TOKEN, TOKEN, JOB, ENTRY, PERIODIC_RUN]
+INCIDENT, ALERT_ROUTE = "incidents_incident", "incidents_alertroute"
+LISTS = [
+    *(RELAYER, LANE, TRANSACTION, WEBHOOK, DELIVERY, SIGNER, FEE_TOKEN, TOKEN, JOB, ENTRY, PERIODIC_RUN),
+    *(INCIDENT, ALERT_ROUTE),
+]
 
 ROWS = [
     Row("Console", "overview, search, own password", STAFF, ["index", "search", "jsi18n"]),
@@ -127,6 +131,9 @@ ROWS = [
     Row("Users", "end sessions", OWNER, [f"{USERS}_sessions"]),
     Row("Users", "reset a second factor", SUPERUSER, [f"{USERS}_reset_second_factor"]),
     *resource("Groups", GROUPS, OWNER, add=SUPERUSER, change=SUPERUSER, delete=SUPERUSER),
+    *log("Incidents", INCIDENT),
+    *configured("Alert routes", ALERT_ROUTE),
+    Row("Alert routes", "send a test alert", MANAGER, [f"{ALERT_ROUTE}_send_test"]),
     *log("Audit log", ENTRY),
     Row("Audit log", "export CSV", VIEWER, [f"{ENTRY}_export"]),
     Row("Audit log", "undo an edit of relayers", MANAGER, [f"{ENTRY}_undo"]),

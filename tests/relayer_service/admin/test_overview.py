@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 CHECKED = {"checked_at": NOON, "nonce": 7, "balance_text": "5", "due_at": NOON}
-MAX_QUERIES = 23
+MAX_QUERIES = 26
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ FAILING = "Deliveries are failing. See the errors in the delivery log."
 NEVER_ASKED = "The signer has not provided its address since it was last changed. Save the relayer to read it."
 GONE = "Nothing is sent to it. To resume, change its URL or replay a delivery."
 HOUR_AGO = "Since 2026-01-01 11:00 UTC, for 1 hour"
-SUBJECTS = "the service and its worker, relayers, webhooks, fee tokens, access tokens"
+SUBJECTS = "the service and its worker, relayers, webhooks, fee tokens, access tokens, alerts"
 
 
 def test_where_nothing_is_wrong_no_problems_are_found_in_what_was_checked(staff: Client) -> None:

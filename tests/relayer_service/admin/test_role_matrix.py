@@ -30,6 +30,7 @@ from relayer_service.sign_in import codes
 from relayer_service.sign_in.models import enable
 from relayer_service.storage.selections import Selection
 from rpc.models import FeeToken, PriceSource
+from tests.incidents import factories as alerts
 from tests.notifications.factories import emit_test
 from tests.relayer_service.admin import role_matrix
 from tests.relayer_service.admin.role_matrix import (
@@ -108,6 +109,8 @@ def keys(settings: Any) -> dict[str, Any]:
         "auth_group": Group.objects.create(name="On call").pk,
         "relayer_service_auditentry": AuditEntry.objects.for_row(relayer).get().pk,
         "relayer_service_periodicrun": "heartbeat",
+        "incidents_incident": alerts.incident(relayer).pk,
+        "incidents_alertroute": alerts.route(url=f"https://hooks.example.com/{SECRET}", secret=SECRET).pk,
         "relayer_service_job": running.start("check_relayers", Selection.from_keys([relayer.pk]), "olga").pk,
         "relayer_service_job_undo": edit.pk,
     }

@@ -169,6 +169,9 @@ def test_workers_of_the_last_release_find_tasks_under_the_same_names() -> None:
     tasks.periodic_intervals()
     names = {name for name in tasks.queue._registry._registry if not name.startswith("tests.")}
     assert names == {
+        "incidents.tasks.prune_incidents",
+        "incidents.tasks.send_alerts",
+        "incidents.tasks.watch_causes",
         "notifications.tasks.count_deliveries",
         "notifications.tasks.deliver",
         "notifications.tasks.prune_deliveries",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from chain import limits
@@ -73,6 +73,7 @@ class Wait:
     reason: str
     seconds: float
     missing: MissingFunds | None = None
+    is_over_limit: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,9 @@ class _Planner:
             return self._send(row, transaction)
         except (PolicyRefused, NotATransaction) as error:
             return Closing(row, Cause.REFUSED, _sentence(str(error)))
-        except (PriceTooHigh, _OverLimit) as error:
+        except _OverLimit as error:
+            return replace(_wait(row, str(error)), is_over_limit=True)
+        except PriceTooHigh as error:
             return _wait(row, str(error))
         except _Unfunded as error:
             return _wait(row, str(error), error.missing)

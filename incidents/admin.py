@@ -1,0 +1,149 @@
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from unfold.contrib.filters.admin import DropdownFilter, TextFilter
+from unfold.decorators import display
+
+from incidents.console.forms import AlertRouteForm
+from incidents.console.panels import acknowledgement, length, of_relayer, state
+from incidents.kinds import Kind
+from incidents.models import AlertMessage, AlertRoute, Incident
+from relayer_service.console.base import ReadOnlyAdmin, ResourceAdmin
+from relayer_service.console.dates import to_the_minute
+from relayer_service.console.lists.filters import StateFilter
+from relayer_service.console.overview.dashboard import label
+from relayer_service.console.references import is_key
+from relayer_service.database.prefixes import CaseFolded
+from relayers.console.filters import NetworkFilter
+
+
+class IncidentStateFilter(StateFilter):
+    conditions = {"open": Q(ended_at=None), "ended": Q(ended_at__isnull=False)}
+    is_counted = False
+
+
+class KindFilter(DropdownFilter):
+    title = "kind"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
+        return Kind.choices
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Incident]) -> QuerySet[Incident]:
+        return queryset.filter(kind=self.value()) if self.value() else queryset
+
+
+class RelayerFilter(TextFilter):
+    title = "relayer (its number in the URL of its page)"
+    parameter_name = "relayer"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Incident]) -> QuerySet[Incident]:
+        value = self.value()
+        if not value:
+            return queryset
+        return (
+            queryset.filter(pk__in=of_relayer(int(value))) if value.isdecimal() and is_key(value) else queryset.none()
+        )
+
+
+@admin.register(Incident)
+class IncidentAdmin(ReadOnlyAdmin):
+    list_display = ["title", "shown_state", "shown_kind", "extent", "start", "shown_duration", "acknowledged"]
+    list_filter = [IncidentStateFilter, KindFilter, NetworkFilter, RelayerFilter]
+    allowed_lookups = {"state", "kind", "network", "relayer"}
+    list_fullwidth = True
+    ordering = ["-id"]
+    in_palette = False
+
+    class Media:
+        css = {"all": ["relayers/admin.css"]}
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        return []
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        # The service alone changes it.
+        return super().change_view(request, object_id, form_url, {"show_history": False, **(extra_context or {})})
+
+    @display(description="state")
+    def shown_state(self, incident: Incident) -> str:
+        return state(incident)
+
+    @display(description="kind")
+    def shown_kind(self, incident: Incident) -> str:
+        return incident.get_kind_display()
+
+    @display(description="extent")
+    def extent(self, incident: Incident) -> str:
+        return incident.counted(incident.largest)
+
+    @display(description="start")
+    def start(self, incident: Incident) -> str:
+        return to_the_minute(incident.started_at)
+
+    @display(description="duration")
+    def shown_duration(self, incident: Incident) -> str:
+        return length(incident)
+
+    @display(description="acknowledged")
+    def acknowledged(self, incident: Incident) -> str:
+        return acknowledgement(incident)
+
+
+@admin.register(AlertRoute)
+class AlertRouteAdmin(ResourceAdmin):
+    form = AlertRouteForm
+    list_display = ["identifier", "shown_channel", "masked_url", "problems", "on_call", "hours", "shown_state"]
+    sort_orders = {"identifier": CaseFolded("identifier")}
+    in_palette = False
+    # The fields of the chosen channel only.
+    conditional_fields = {
+        "url": "channel !== 'email'",
+        "addresses": "channel === 'email'",
+        "new_secret": "channel !== 'email' && channel !== 'slack'",
+    }
+
+    class Media:
+        css = {"all": ["relayers/admin.css"]}
+
+    def get_fieldsets(self, request: HttpRequest, obj: AlertRoute | None = None) -> Any:
+        target = ["url", "addresses", "new_secret"]
+        quiet = ["quiet_from", "quiet_until", "time_zone", "severe_passes"]
+        if obj and not self.has_change_permission(request, obj):
+            shown = ["identifier", "channel", "masked_url", "problems", "severe_only", "on_call", "hours", "enabled"]
+            return [(None, {"fields": shown})]
+        return [
+            (None, {"fields": ["identifier", "channel", *target, "enabled", "on_call"]}),
+            ("Which problems", {"fields": ["severe_only", "chosen_kinds", "chosen_networks"]}),
+            ("Quiet hours", {"fields": quiet}),
+        ]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: AlertRoute | None = None) -> list[str]:
+        return [*(["identifier", "channel"] if obj else []), "masked_url", "problems", "hours"]
+
+    @display(description="channel")
+    def shown_channel(self, route: AlertRoute) -> str:
+        return route.get_channel_display()
+
+    @display(description="target")
+    def masked_url(self, route: AlertRoute) -> str:
+        return route.masked_url
+
+    @display(description="problems")
+    def problems(self, route: AlertRoute) -> str:
+        kinds = ", ".join(Kind(kind).label for kind in route.kinds if kind in Kind.values) or "all"
+        where = f" on {', '.join(route.networks)}" if route.networks else ""
+        return f"{kinds}{where}{', severe only' if route.severe_only else ''}"
+
+    @display(description="quiet hours")
+    def hours(self, route: AlertRoute) -> str:
+        return route.quiet_hours or "none"
+
+    @display(description="state")
+    def shown_state(self, route: AlertRoute) -> str:
+        if not route.enabled:
+            return label("disabled", "warning")
+        last = AlertMessage.objects.filter(route=route).exclude(attempts=0).order_by("-pk").first()
+        return label("failing", "danger") if last and last.error else label("ok", "success")

@@ -1,0 +1,1 @@
+"""What only pages of the admin use."""

@@ -1,0 +1,107 @@
+"""The admin's form for alert routes, with a write-only key."""
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from django import forms
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from chain.networks import networks
+from incidents.kinds import Kind
+from incidents.models import AlertRoute
+from incidents.writes import AlertRouteWrite
+from notifications.models import MAX_ADDRESSES, mailto
+from relayer_service.console.forms import ResourceForm
+
+
+def chosen(label: str, choices: Any, help_text: str) -> forms.MultipleChoiceField:
+    return forms.MultipleChoiceField(
+        label=label,
+        required=False,
+        choices=choices,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text=help_text,
+    )
+
+
+class AlertRouteForm(ResourceForm):
+    write_class = AlertRouteWrite
+    field_names = {"kinds": "chosen_kinds", "networks": "chosen_networks", "secret": "new_secret"}
+
+    url = forms.CharField(
+        label="URL",
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Of a webhook, or an incoming webhook of Slack. PagerDuty and Opsgenie: leave empty for their event "
+        "API; Opsgenie in the EU is https://api.eu.opsgenie.com/v2/alerts.",
+    )
+    addresses = forms.CharField(
+        label="E-mail addresses",
+        required=False,
+        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "ops@example.com, oncall@example.com"}),
+        help_text=f"Separated by commas, at most {MAX_ADDRESSES}.",
+    )
+    new_secret = forms.CharField(
+        label="Key",
+        required=False,
+        strip=False,
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}, render_value=False),
+        help_text="PagerDuty: the integration key (Events API v2). Opsgenie: the API key of the integration. Webhook: "
+        "optional, signs the requests. It is never shown again.",
+    )
+    chosen_kinds = chosen("Problems", Kind.choices, "Of these kinds; of all kinds if none is chosen.")
+    chosen_networks = chosen(
+        "Networks",
+        lambda: [(name, name) for name in sorted(networks())],
+        "Of these networks; if none is chosen, of all, and problems that belong to no network.",
+    )
+    time_zone = forms.ChoiceField(
+        choices=lambda: [(name, name) for name in sorted(available_timezones())],
+        widget=UnfoldAdminSelectWidget,
+        help_text="Of the quiet hours.",
+    )
+
+    class Meta:
+        model = AlertRoute
+        fields = [
+            *("identifier", "channel", "enabled", "on_call", "severe_only"),
+            *("quiet_from", "quiet_until", "time_zone", "severe_passes"),
+        ]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        route = self.instance
+        self.initial["url"] = "" if route.is_email else route.url
+        self.initial["addresses"] = ", ".join(route.addresses)
+        self.initial["chosen_kinds"], self.initial["chosen_networks"] = route.kinds, route.networks
+        if route.pk:
+            for name in ("chosen_kinds", "chosen_networks"):
+                self.fields[name].show_hidden_initial = True
+            if route.has_secret:
+                self.fields["new_secret"].label = "New key"
+                self.fields["new_secret"].help_text = "Leave empty to keep the current key."
+
+    def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        values = {"channel": cleaned.get("channel", self.instance.channel), "secret": cleaned.get("new_secret")}
+        for name in ("kinds", "networks"):
+            if f"chosen_{name}" in self.changed_data:
+                values[name] = cleaned.get(f"chosen_{name}", [])
+        # Set on the row by Django, too.
+        cleaned["url"] = self._target(values["channel"], cleaned)
+        return values | {"url": cleaned["url"]}
+
+    def _target(self, channel: str, cleaned: dict[str, Any]) -> str:
+        if channel == AlertRoute.Channel.EMAIL:
+            try:
+                return mailto(cleaned.get("addresses", ""))
+            except forms.ValidationError as error:
+                raise forms.ValidationError({"addresses": error.messages}) from None
+        url = cleaned.get("url") or AlertRoute.DEFAULT_URLS.get(channel, "")
+        if not url:
+            raise forms.ValidationError({"url": "This field is required."})
+        return str(url)

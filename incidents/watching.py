@@ -1,0 +1,183 @@
+"""Incidents from one reading of the causes to the next, with their messages, in one transaction.
+
+After a kill nothing or everything of a reading is stored. What the next one finds is compared with the stored state,
+so that no begin, growth or end is lost, and none is written twice.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from incidents.kinds import Problem, problems
+from incidents.messages import message_data
+from incidents.models import AlertMessage, AlertRoute, Incident, IncidentRelayer
+from relayer_service.console.overview.attention import AttentionSubject
+from relayer_service.console.overview.incidents import all_subjects
+from relayer_service.database.clock import database_now
+from relayer_service.models import Acknowledgement
+
+# A problem is announced once it has lasted for this long, with the number that it has by then.
+SETTLE = timedelta(seconds=20)
+# It ends once it has been absent for this long, so that one that comes and goes is one incident.
+ABSENCE = timedelta(minutes=2)
+GROWTH = 10
+BEGAN, GREW, ENDED = AlertMessage.Event.BEGAN, AlertMessage.Event.GREW, AlertMessage.Event.ENDED
+# What a reading changes.
+COLUMNS = [
+    *("title", "url", "severe", "unit", "number", "largest", "absent_since", "ended_at", "announced", "magnitude"),
+    *("acknowledged_by", "acknowledged_at", "note"),
+]
+MAX_AGE_BATCH = 1_000
+
+
+def watch() -> None:
+    """Read the causes once; open, update and end incidents, and write the messages about them."""
+    # Before the transaction: it waits for other parts of the service.
+    subjects = all_subjects()
+    found = problems(cause for subject in subjects for cause in subject.causes)
+    with transaction.atomic():
+        now = database_now()
+        open_incidents(found, now)
+        incidents = list(Incident.objects.filter(ended_at=None).select_for_update().order_by("pk"))
+        before = {incident.pk: columns_of(incident) for incident in incidents}
+        for incident in incidents:
+            observe(incident, found.get(incident.key), now)
+        announce(incidents, now)
+        note_acknowledgements(incidents, found)
+        changed = [incident for incident in incidents if columns_of(incident) != before[incident.pk]]
+        Incident.objects.bulk_update(changed, COLUMNS, batch_size=100)
+        note_relayers(incidents, found, subjects)
+
+
+def columns_of(incident: Incident) -> list[Any]:
+    return [getattr(incident, name) for name in COLUMNS]
+
+
+def open_incidents(found: Mapping[str, Problem], now: datetime) -> None:
+    known = set(Incident.objects.filter(ended_at=None).values_list("key", flat=True))
+    # Another worker may open the same one concurrently: the constraint decides.
+    Incident.objects.bulk_create(
+        (
+            Incident(
+                key=key,
+                kind=problem.kind,
+                network=problem.network,
+                opened_at=now,
+                **{"started_at": min(problem.since or now, now), "largest": 0, **current(problem)},
+            )
+            for key, problem in found.items()
+            if key not in known
+        ),
+        ignore_conflicts=True,
+    )
+
+
+def current(problem: Problem) -> dict[str, Any]:
+    first = problem.largest[0]
+    values = {"title": problem.title[:300], "url": first.url, "unit": first.unit}
+    return {**values, "severe": problem.severe, "number": problem.number}
+
+
+def observe(incident: Incident, problem: Problem | None, now: datetime) -> None:
+    """Set what a reading found of an incident: its problem, or that it has none."""
+    if problem is None:
+        incident.absent_since = incident.absent_since or now
+        if now - incident.absent_since >= ABSENCE:
+            incident.ended_at = incident.absent_since
+        return
+    incident.absent_since = None
+    for name, value in current(problem).items():
+        setattr(incident, name, value)
+    incident.largest = max(incident.largest, incident.number)
+
+
+def announce(incidents: Sequence[Incident], now: datetime) -> None:
+    """Write the messages that the incidents call for, to each route that they match."""
+    routes = list(AlertRoute.objects.order_by("pk"))
+    began = set(AlertMessage.objects.filter(incident__in=incidents, event=BEGAN).values_list("incident", "route"))
+    for incident in incidents:
+        event = next_event(incident, now)
+        informed = [route for route in routes if (incident.pk, route.pk) in began]
+        if incident.absent_since is None and incident.announced is not None:
+            # Also to routes that it did not match so far.
+            others = [route for route in routes if route.enabled and route not in informed and route.matches(incident)]
+            write(incident, BEGAN, others, now)
+        if event is not None:
+            write(incident, event, [route for route in informed if route.enabled or event == ENDED], now)
+
+
+def next_event(incident: Incident, now: datetime) -> str | None:
+    """Return what to report of an incident that was announced, and note that it is now."""
+    if incident.ended_at is not None:
+        return ENDED
+    if incident.absent_since is None and now - incident.opened_at >= SETTLE:
+        if incident.announced is None:
+            incident.announced = incident.number
+        elif incident.number >= GROWTH * incident.announced:
+            incident.announced = incident.number
+            incident.magnitude += 1
+            return GREW
+    return None
+
+
+def write(incident: Incident, event: str, routes: Sequence[AlertRoute], now: datetime) -> None:
+    """Write one message per route, and leave out earlier ones of the incident that no worker has begun to send."""
+    earlier = AlertMessage.objects.filter(incident=incident, route__in=routes, state=AlertMessage.State.PENDING)
+    if routes and event != BEGAN:
+        earlier.filter(attempts=0).update(state=AlertMessage.State.SKIPPED, due_at=None)
+    AlertMessage.objects.bulk_create(
+        AlertMessage(
+            route=route,
+            route_name=route.identifier,
+            incident=incident,
+            key=incident.key,
+            event=event,
+            magnitude=incident.magnitude if event == GREW else 0,
+            data=message_data(incident, event, route, now),
+            created_at=now,
+            due_at=now,
+        )
+        for route in routes
+    )
+
+
+def note_acknowledgements(incidents: Iterable[Incident], found: Mapping[str, Problem]) -> None:
+    """Keep who acknowledged the causes: acknowledgements are deleted when these end."""
+    stored = {each.cause: each for each in Acknowledgement.objects.order_by("at")}
+    for incident in incidents:
+        for cause in found[incident.key].causes if incident.key in found else ():
+            if known := stored.get(cause.key):
+                incident.acknowledged_by, incident.acknowledged_at = known.by, known.at
+                incident.note = known.note
+
+
+def note_relayers(
+    incidents: Iterable[Incident], found: Mapping[str, Problem], subjects: Sequence[AttentionSubject]
+) -> None:
+    """Store the relayers that have the problem of an incident, up to a maximum."""
+    readers = {cause.key: subject.relayers for subject in subjects for cause in subject.causes}
+    maximum = IncidentRelayer.MAX_PER_INCIDENT
+    for incident in incidents:
+        causes = found[incident.key].causes if incident.key in found else []
+        lists = [relayers for cause in causes if (relayers := readers[cause.key](cause)) is not None]
+        if not lists:
+            continue
+        stored = set(incident.relayers.values_list("relayer", flat=True))
+        if len(stored) < maximum:
+            new = {pk for relayers in lists for pk in relayers[:maximum]} - stored
+            IncidentRelayer.objects.bulk_create(
+                IncidentRelayer(incident=incident, relayer_id=pk) for pk in sorted(new)[: maximum - len(stored)]
+            )
+
+
+def prune() -> None:
+    """Delete incidents that ended AUDIT_KEEP_DAYS ago, and test messages as old."""
+    if not settings.AUDIT_KEEP_DAYS:
+        return
+    oldest = database_now() - timedelta(days=settings.AUDIT_KEEP_DAYS)
+    ended = Incident.objects.filter(ended_at__lt=oldest).order_by("ended_at")
+    AlertMessage.objects.filter(incident=None, created_at__lt=oldest).delete()
+    Incident.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[:MAX_AGE_BATCH])).delete()

@@ -1,0 +1,35 @@
+"""The single write path of alert routes."""
+
+from django.core.exceptions import ValidationError
+
+from incidents.models import AlertRoute
+from notifications.delivery import signing
+from relayer_service.writes import Values, Write
+
+COLUMNS = ("channel", "url", "kinds", "networks")
+
+
+class AlertRouteWrite(Write[AlertRoute]):
+    """Creates or changes an alert route. A key of "" is unchanged."""
+
+    model = AlertRoute
+    inserts_one_row = True
+
+    def set(self, values: Values) -> None:
+        for name in COLUMNS:
+            if name in values and values[name] != getattr(self.row, name):
+                setattr(self.row, name, values[name])
+                self.note(name, name)
+        if secret := values.get("secret"):
+            if self.row.channel == AlertRoute.Channel.WEBHOOK:
+                self._check_signing_key(secret)
+            self.row.secret = secret
+            self.note("secret", "secret")
+        if self.row.channel in AlertRoute.DEFAULT_URLS and not self.row.has_secret:
+            raise ValidationError({"secret": f"{self.row.get_channel_display()} needs a key"})
+
+    def _check_signing_key(self, key: str) -> None:
+        try:
+            signing.key_bytes(key)
+        except signing.UnusableKey as error:
+            raise ValidationError({"secret": str(error)}) from None

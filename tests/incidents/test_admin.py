@@ -1,0 +1,197 @@
+"""The pages of incidents and alert routes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from incidents import watching
+from incidents.models import AlertMessage, AlertRoute, Incident
+from relayer_service.models import AuditEntry
+from tests.incidents.factories import incident, message, route
+from tests.incidents.fleet import node_down, relayers
+from tests.notifications.admin_pages import rows, staff_who_may, told
+from tests.notifications.clock import NOON, Clock
+from tests.relayer_service.admin.overview_pages import part, text
+from tests.relayers import factories
+
+pytestmark = pytest.mark.django_db
+
+INCIDENTS, ROUTES = "/admin/incidents/incident/", "/admin/incidents/alertroute/"
+FORM = {
+    "identifier": "ops",
+    "channel": "webhook",
+    "url": "https://hooks.example.com/s3cr3t",
+    "addresses": "",
+    "new_secret": "",
+    "on_call": "Ada",
+    "time_zone": "UTC",
+    "quiet_from": "",
+    "quiet_until": "",
+    "enabled": "on",
+}
+
+
+def add(client: Client, **changes: Any) -> Any:
+    return client.post(f"{ROUTES}add/", {**FORM, **changes})
+
+
+def errors(page: Any) -> dict[str, Any]:
+    return dict(page.context["adminform"].form.errors)
+
+
+def test_a_route_is_added_with_an_audit_entry_that_has_no_secret(admin_client: Client) -> None:
+    kinds = {"chosen_kinds": ["stuck", "node_down"], "chosen_networks": ["mainnet"]}
+    hours = {"quiet_from": "22:00", "quiet_until": "07:00", "time_zone": "Europe/Berlin"}
+    assert add(admin_client, new_secret="s3cr3t-key", **kinds, **hours).status_code == 302
+    made = AlertRoute.objects.get()
+    assert (made.kinds, made.networks, made.secret) == (["stuck", "node_down"], ["mainnet"], "s3cr3t-key")
+    entry = AuditEntry.objects.get(object_type="alert route")
+    assert entry.changes == {
+        "channel": [None, "webhook"],
+        "url": [None, "https://hooks.example.com/***"],
+        "secret": "set",
+        "kinds": [None, ["stuck", "node_down"]],
+        "networks": [None, ["mainnet"]],
+        "severe_only": [None, False],
+        "quiet_hours": [None, "22:00 to 07:00 Europe/Berlin"],
+        "severe_passes": [None, False],
+        "on_call": [None, "Ada"],
+        "enabled": [None, True],
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "error"),
+    [
+        ({"url": ""}, "url", "This field is required."),
+        ({"url": "https://127.1/"}, "url", "an absolute http or https URL is required"),
+        ({"url": "mailto:a@example.com"}, "url", "a URL is required"),
+        ({"channel": "email", "addresses": "nobody"}, "addresses", "Enter a valid email address."),
+        ({"channel": "pagerduty", "url": ""}, "new_secret", "PagerDuty needs a key"),
+        ({"channel": "opsgenie", "url": ""}, "new_secret", "Opsgenie needs a key"),
+        ({"new_secret": "whsec_!"}, "new_secret", "The signing key starts with whsec_ but is not valid base64"),
+        ({"quiet_from": "22:00"}, "quiet_until", "enter both times of the quiet hours, or none"),
+        ({"quiet_from": "07:00", "quiet_until": "07:00"}, "quiet_until", "quiet hours must not begin and end"),
+        ({"time_zone": "Mars/Olympus"}, "time_zone", "Select a valid choice."),
+    ],
+)
+def test_a_route_that_cannot_work_is_refused(admin_client: Client, changes: Any, field: str, error: str) -> None:
+    found = errors(add(admin_client, **changes))
+    assert error in " ".join(found[field])
+    assert not AlertRoute.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("channel", "url"),
+    [
+        ("pagerduty", "https://events.pagerduty.com/v2/enqueue"),
+        ("opsgenie", "https://api.opsgenie.com/v2/alerts"),
+    ],
+)
+def test_an_event_api_needs_no_url(admin_client: Client, channel: str, url: str) -> None:
+    assert add(admin_client, channel=channel, url="", new_secret="key").status_code == 302
+    assert AlertRoute.objects.get().url == url
+
+
+def test_a_change_keeps_the_key_and_what_the_form_does_not_have(admin_client: Client) -> None:
+    made = route(url=FORM["url"], secret="s3cr3t-key", kinds=["stuck"])
+    page = admin_client.get(f"{ROUTES}{made.pk}/change/")
+    assert "s3cr3t-key" not in page.content.decode()
+    form = {**FORM, "on_call": "Ben", "chosen_kinds": "stuck", "initial-chosen_kinds": "stuck"}
+    assert admin_client.post(f"{ROUTES}{made.pk}/change/", form).status_code == 302
+    made.refresh_from_db()
+    assert (made.on_call, made.secret, made.kinds, made.channel) == ("Ben", "s3cr3t-key", ["stuck"], "webhook")
+
+
+def test_a_test_alert_is_queued_and_recorded(admin_client: Client) -> None:
+    made = route()
+    page = admin_client.post(f"{ROUTES}{made.pk}/send_test/", follow=True)
+    assert told(page) == ["A test alert to ops is sent within seconds. Reload this page for its outcome."]
+    assert "Test alert of the route ops" in page.content.decode()
+    assert list(AlertMessage.objects.values_list("event", "state")) == [("test", "pending")]
+    assert AuditEntry.objects.get(object_type="alert route").reason == "Sent a test alert."
+    AlertRoute.objects.update(enabled=False)
+    assert told(admin_client.post(f"{ROUTES}{made.pk}/send_test/", follow=True)) == [
+        "ops is disabled. Enable it first."
+    ]
+
+
+def test_viewers_see_routes_without_secrets(client: Client) -> None:
+    made = route(url="https://hooks.example.com/s3cr3t", secret="s3cr3t")
+    staff = staff_who_may(client, "view_alertroute")
+    for path in (ROUTES, f"{ROUTES}{made.pk}/change/"):
+        page = staff.get(path).content.decode()
+        assert "https://hooks.example.com/***" in page
+        assert "s3cr3t" not in page
+
+
+def test_an_incident_shows_its_extent_who_knew_and_what_was_sent(admin_client: Client, clock: Clock) -> None:
+    relayer = factories.relayer(name="<b>Treasury</b>")
+    made = incident(relayer, title="<i>sepolia</i>: no node answers", ended_at=NOON + timedelta(hours=2))
+    made.acknowledged_by, made.acknowledged_at, made.note = "ada", NOON, "On it"
+    made.save()
+    ops = route()
+    message(ops, made, state="sent", due_at=None, sent_at=NOON)
+    message(ops, made, "grew", error="Returned HTTP 500.")
+    page = admin_client.get(f"{INCIDENTS}{made.pk}/change/").content.decode()
+    shown = text(page)
+    assert "<i>" not in page
+    assert "<b>Treasury" not in page
+    for each in (
+        "Extent 31 relayers at most",
+        "Duration 2 hours",
+        "Acknowledged by ada, 2026-01-01 12:00 UTC: On it",
+        "<b>Treasury</b>",
+        "Began to ops sent 2026-01-01 12:00:00 UTC",
+        "Grew tenfold to ops pending Returned HTTP 500. Next attempt now.",
+    ):
+        assert each in shown
+
+
+def test_incidents_are_filtered_by_state_kind_network_and_relayer(admin_client: Client, clock: Clock) -> None:
+    first, second = factories.relayer(), factories.relayer(identifier="relayer-2", address=f"0x{'1' * 40}")
+    incident(first, title="first")
+    incident(first, second, title="second", key="b", ended_at=NOON, network="sepolia", kind="stuck")
+    queries = {
+        "": ["second", "first"],
+        "state=open": ["first"],
+        "state=ended": ["second"],
+        "kind=stuck": ["second"],
+        "network=hardhat": ["first"],
+        f"relayer={second.pk}": ["second"],
+        f"relayer={first.pk}&state=open": ["first"],
+        "relayer=unknown": [],
+    }
+    for query, titles in queries.items():
+        assert [row[0] for row in rows(admin_client.get(f"{INCIDENTS}?{query}"))] == titles, query
+
+
+def test_a_relayer_shows_its_newest_incidents(admin_client: Client, client: Client, clock: Clock) -> None:
+    relayer = factories.relayer()
+    for number in range(7):
+        incident(relayer, title=f"number {number}", key=str(number))
+    page = f"/admin/relayers/relayer/{relayer.pk}/change/"
+    shown = admin_client.get(page).content.decode()
+    assert [f"number {number}" in shown for number in range(7)] == [False, False, *[True] * 5]
+    assert f"{INCIDENTS}?relayer={relayer.pk}" in shown
+    assert "number 6" not in staff_who_may(client, "view_relayer").get(page).content.decode()
+
+
+def test_a_problem_on_the_overview_links_to_its_incident(admin_client: Client, clock: Clock) -> None:
+    relayers(1)
+    node_down(clock)
+    watching.watch()
+    (made,) = Incident.objects.filter(kind="node_down")
+    assert f"{INCIDENTS}{made.pk}/change/" in part(admin_client, "Needs attention")
+
+
+def test_a_route_whose_alerts_fail_needs_attention(admin_client: Client, clock: Clock) -> None:
+    ops = route()
+    message(ops, incident(), error="Returned HTTP 500.")
+    assert "Alerts cannot be sent 1 route" in text(part(admin_client, "Needs attention"))
+    AlertRoute.objects.update(enabled=False)
+    assert "Alerts cannot be sent" not in text(part(admin_client, "Needs attention"))

@@ -1,0 +1,244 @@
+"""Incidents from one reading of the causes to the next, and the messages about them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from incidents import delivery, watching
+from incidents.models import AlertMessage, Incident, IncidentRelayer
+from relayer_service.models import WorkerProcess
+from relayers.models import Relayer
+from tests.concurrency import in_threads
+from tests.incidents.factories import message, route
+from tests.incidents.fleet import NETWORK, TITLE, incidents, node_down, node_up, relayers, watch, written
+from tests.notifications.clock import NOON, Clock
+from tests.relayers import factories
+from tests.transactions import factories as sending
+from transactions.models import Transaction
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both_engines]
+
+
+def test_a_problem_is_announced_with_its_number_once_it_has_lasted(clock: Clock) -> None:
+    relayers(31)
+    route(kinds=["node_down"], on_call="Ada")
+    node_down(clock, 3)
+    watch(clock)
+    node_down(clock)
+    watch(clock)
+    assert written() == []
+    watch(clock, times=5)
+    assert written() == [f"began: {TITLE}, 31 relayers"]
+    (incident,) = incidents()
+    assert AlertMessage.objects.get().data == {
+        "incident_id": incident.identifier,
+        "kind": "node_down",
+        "network": NETWORK,
+        "severity": "severe",
+        "title": TITLE,
+        "count": 31,
+        "summary": f"{TITLE}, 31 relayers",
+        "started_at": "2026-01-01T12:00:00.000000Z",
+        "ended_at": None,
+        "duration_seconds": None,
+        "on_call": "Ada",
+        "url": f"https://relayers.example.com/admin/incidents/incident/{incident.pk}/change/",
+        "created_at": "2026-01-01T12:00:30.000000Z",
+    }
+
+
+def test_what_ends_at_once_sends_nothing_and_is_in_the_history(clock: Clock) -> None:
+    relayers(1)
+    route(kinds=["node_down"])
+    node_down(clock)
+    watch(clock)
+    node_up()
+    watch(clock, times=20)
+    (incident,) = incidents()
+    assert (written(), incident.largest, incident.ended_at) == ([], 1, NOON + timedelta(seconds=20))
+
+
+def test_it_is_reported_once_when_it_grows_tenfold_and_when_it_ends(clock: Clock) -> None:
+    relayers(150)
+    ops = route(kinds=["node_down"])
+    for number in (1, 9, 10, 99, 150):
+        node_down(clock, number)
+        watch(clock, times=6)
+    AlertMessage.objects.update(state="sent", due_at=None)
+    node_up()
+    watch(clock, times=15)
+    assert written(ops) == [
+        f"began: {TITLE}, 1 relayer",
+        f"grew: Grown tenfold: {TITLE}, 10 relayers",
+        f"grew: Grown tenfold: {TITLE}, 150 relayers",
+        f"ended: Ended after 5 minutes: {TITLE}, 150 relayers at most",
+    ]
+
+
+def test_what_comes_back_after_its_end_is_another_incident(clock: Clock) -> None:
+    relayers(1)
+    for _ in range(2):
+        node_down(clock)
+        watch(clock)
+        node_up()
+        watch(clock, times=14)
+    assert [incident.ended_at is not None for incident in incidents()] == [True, True]
+
+
+def test_relayers_and_lanes_of_one_node_are_one_incident(clock: Clock) -> None:
+    relayers(2)
+    for relayer in Relayer.objects.all():
+        sending.lane(relayer, waiting="nodes", waiting_since=NOON - timedelta(minutes=5))
+    node_down(clock)
+    watch(clock)
+    (incident,) = incidents()
+    assert (incident.title, incident.number) == (TITLE, 2)
+
+
+def test_a_route_gets_what_it_matches_only_later(clock: Clock) -> None:
+    relayers(1)
+    severe = route("severe", severe_only=True, kinds=["node_down"])
+    node_down(clock, disabled=False)
+    watch(clock, times=5)
+    assert written() == []
+    node_down(clock)
+    watch(clock)
+    assert written(severe) == [f"began: {TITLE}, 1 relayer"]
+    late = route("late", kinds=["node_down"])
+    watch(clock)
+    assert written(late) == [f"began: {TITLE}, 1 relayer"]
+    assert AlertMessage.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "number"),
+    [
+        ({}, 1),
+        ({"kinds": ["stuck", "node_down"]}, 1),
+        ({"kinds": ["stuck"]}, 0),
+        ({"networks": ["mainnet", NETWORK]}, 1),
+        ({"networks": ["mainnet"]}, 0),
+        ({"severe_only": True}, 0),
+        ({"enabled": False}, 0),
+    ],
+)
+def test_a_route_gets_alerts_by_kind_network_and_severity(clock: Clock, changes: dict[str, Any], number: int) -> None:
+    relayers(1)
+    route(**changes)
+    node_down(clock, disabled=False)
+    watch(clock, times=4)
+    assert AlertMessage.objects.filter(key__startswith="node_down").count() == number
+
+
+def test_a_later_message_replaces_those_that_were_not_sent(clock: Clock) -> None:
+    relayers(1)
+    ops = route(kinds=["node_down"])
+    node_down(clock)
+    watch(clock, times=4)
+    node_up()
+    watch(clock, times=14)
+    states = list(AlertMessage.objects.filter(route=ops).order_by("pk").values_list("event", "state"))
+    assert states == [("began", "skipped"), ("ended", "pending")]
+
+
+def test_a_message_that_a_worker_has_begun_to_send_is_not_left_out(clock: Clock) -> None:
+    relayers(1)
+    ops = route(kinds=["node_down"])
+    node_down(clock)
+    watch(clock, times=4)
+    assert len(delivery.claim(ops.pk)) == 1
+    node_up()
+    watch(clock, times=14)
+    states = list(AlertMessage.objects.filter(route=ops).order_by("pk").values_list("event", "state"))
+    assert states == [("began", "pending"), ("ended", "pending")]
+
+
+def test_an_incident_keeps_its_relayers_and_who_acknowledged_it(clock: Clock, client: Client) -> None:
+    relayers(3)
+    node_down(clock, 2)
+    watch(clock)
+    client.force_login(User.objects.create_superuser("ada"))
+    posted = {"cause": f"relayers.nodes:{NETWORK}", "number": "2", "severe": "1", "note": "On it"}
+    client.post("/admin/attention/acknowledge/", posted)
+    node_down(clock)
+    watch(clock)
+    node_up()
+    watch(clock, times=14)
+    (incident,) = incidents()
+    assert incident.relayers.count() == 3
+    assert (incident.acknowledged_by, incident.note) == ("ada", "On it")
+    assert incident.acknowledged_at == NOON + timedelta(seconds=10)
+
+
+def test_the_relayers_of_an_incident_are_stored_up_to_a_maximum(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(IncidentRelayer, "MAX_PER_INCIDENT", 4)
+    relayers(6)
+    node_down(clock, 3)
+    watch(clock)
+    node_down(clock)
+    watch(clock, times=2)
+    assert (incidents()[0].relayers.count(), incidents()[0].largest) == (4, 6)
+
+
+def test_failing_webhooks_are_one_incident_whatever_their_errors(clock: Clock) -> None:
+    for number, error in enumerate(("Returned HTTP 500.", "Returned HTTP 502.")):
+        hook = factories.notification(f"hook-{number}")
+        type(hook).objects.filter(pk=hook.pk).update(failing_since=NOON, failing_error=error)
+    watch(clock)
+    incident = Incident.objects.get(kind="webhook_failing")
+    assert (incident.title, incident.number) == ("Failing webhooks", 2)
+
+
+def test_transactions_over_a_limit_and_those_that_nodes_dispute_are_incidents(clock: Clock) -> None:
+    relayers(2)
+    first, second = (sending.lane(relayer) for relayer in Relayer.objects.order_by("pk"))
+    sending.transaction(first, reason_code=Transaction.Reason.LIMIT, status_reason="Waiting for the spending rule.")
+    mined = sending.transaction(second, nonce=1, status="submitted", sent_at=NOON)
+    attempt = sending.attempt(mined)
+    Transaction.objects.filter(pk=mined.pk).update(status="mined", mined_attempt=attempt, status_reason="Nodes …")
+    watch(clock)
+    found = Incident.objects.filter(kind__in=["limit_reached", "contradiction"]).order_by("kind")
+    assert [(each.kind, each.title, each.number, each.relayers.count()) for each in found] == [
+        ("contradiction", f"{NETWORK}: transactions that nodes contradict each other about", 1, 1),
+        ("limit_reached", f"{NETWORK}: transactions that wait for a spending limit", 1, 1),
+    ]
+
+
+def test_a_silent_worker_is_an_incident_until_another_starts(clock: Clock) -> None:
+    WorkerProcess.objects.create(name="a:1", beat_at=NOON, started_at=NOON, silent_since=NOON)
+    watch(clock)
+    incident = Incident.objects.get(kind="silent_worker", title="Workers that were killed or hang")
+    WorkerProcess.objects.beat("b:1")
+    WorkerProcess.objects.silent()
+    watch(clock, times=14)
+    incident.refresh_from_db()
+    assert incident.ended_at is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_open_an_incident_and_announce_it_once(clock: Clock) -> None:
+    relayers(2)
+    route(kinds=["node_down"])
+    node_down(clock)
+    in_threads(*[watching.watch] * 4)
+    clock.forward(30)
+    in_threads(*[watching.watch] * 4)
+    assert (len(incidents()), written()) == (1, [f"began: {TITLE}, 2 relayers"])
+
+
+def test_incidents_are_deleted_with_the_audit_log(clock: Clock, settings: Any) -> None:
+    relayers(1)
+    node_down(clock)
+    watch(clock)
+    node_up()
+    watch(clock, times=14)
+    message(route(), incidents()[0])
+    clock.forward(settings.AUDIT_KEEP_DAYS * 86_400 - 3_600)
+    watching.prune()
+    assert len(incidents()) == 1
+    clock.forward(3_600)
+    watching.prune()
+    assert (len(incidents()), AlertMessage.objects.count()) == (0, 0)
