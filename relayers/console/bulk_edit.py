@@ -28,6 +28,8 @@ from relayers.jobs.bulk_edits import CHANGE, PREVIEWED, REQUIRED, RESERVE, BulkE
 from relayers.jobs.undoing import EDIT, UndoneEdit, entries_of, undoable_job
 from relayers.models import Relayer
 from relayers.writes import RelayerWrite
+from spending.console.currencies import find_on_network
+from spending.console.formatting import audited_contracts
 
 APPLY, UNDO = "apply", "undo_relayer_edit"
 SALT = "relayers.bulk_edit"
@@ -104,11 +106,12 @@ def names(group: Group) -> str:
 def lines(group: Group) -> Iterator[str]:
     """Yield what happens to the relayers of a group, as their audit entries show it."""
     network = networks().get(group.network)
+    tokens = find_on_network(group.network, audited_contracts(group.changes))
     if group.outcome != "changed":
         yield f"Refused: {group.fault}" if group.fault else "Unchanged"
     for name, change in sorted(group.changes.items()):
-        values = change if isinstance(change, str) else " → ".join(shown(network, name, value) for value in change)
-        yield f"{name}: {values}"
+        pair = [change] if isinstance(change, str) else [shown(network, tokens, name, value) for value in change]
+        yield f"{name}: {' → '.join(pair)}"
 
 
 class Undo(Panel):

@@ -31,6 +31,6 @@ from transactions.models.transactions import (
 __all__ = [
     "AT_LEAST", "FINAL", "HAS_OPEN_NONCE", "IN_FLIGHT", "IS_DISPUTED", "IS_HALTED", "IS_IN_FLIGHT", "IS_IN_STATUS",
     "IS_OPEN", "IS_OVER_LIMIT", "IS_PENDING", "NOOPS", "NOOP_PURPOSES", "OPEN", "UNCORROBORATED", "UNSUCCESSFUL",
-    "Attempt", "ChainWatch", "Charge", "Hold", "Lane", "MetadataPair", "Status", "StatusChange", "TopUp", "Transaction",
-    "Waiting", "amount_text",
+    "Attempt", "ChainWatch", "Charge", "Hold", "Lane", "MetadataPair", "Status", "StatusChange", "TopUp",
+    "Transaction", "Waiting", "amount_text",
 ]  # fmt: skip
