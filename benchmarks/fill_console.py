@@ -7,10 +7,9 @@ A list has a full page of every kind at the smallest size too: a page of fifty r
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from benchmarks.databases import SQLITE_FILE, Database
 from benchmarks.fill import FOLD, NUMBERS
@@ -18,6 +17,7 @@ from benchmarks.fill import FOLD, NUMBERS
 DELIVERIES_PER_RELAYER = 5
 # What is inserted without the indexes of these tables, which are added afterwards, in a part of the time.
 BULK = ("notifications_delivery", "transactions_transaction", "transactions_attempt", "transactions_metadatapair")
+DROP_INDEX = "DROP INDEX {}"
 # The relayer and the lane of a tenth of the transactions, and of the calls of a month.
 BUSY = 250
 DAYS = 31
@@ -227,8 +227,16 @@ def fill_console(database: Database, rows: int, transactions: int) -> None:
                 " AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexname::regclass)",
                 [list(BULK)],
             )
+            indexes = dict(found.fetchall())
             with connection.transaction():
-                _run(connection, dict(found), _statements(rows, transactions, "bytea", "jsonb"))
+                for statement in (
+                    *map(DROP_INDEX.format, indexes),
+                    *_statements(rows, transactions, "bytea", "jsonb"),
+                ):
+                    connection.execute(statement)
+            # Foreign keys are checked at the end of a transaction.
+            for statement in indexes.values():
+                connection.execute(statement)
             connection.execute("VACUUM ANALYZE")
             connection.execute("CHECKPOINT")
         return
@@ -245,14 +253,12 @@ def fill_console(database: Database, rows: int, transactions: int) -> None:
             f" AND tbl_name IN ({', '.join('?' * len(BULK))})",
             BULK,
         )
-        _run(connection, dict(found), _statements(rows, transactions, "blob", "text"))
+        indexes = dict(found.fetchall())
+        filling = _statements(rows, transactions, "blob", "text")
+        for statement in (*map(DROP_INDEX.format, indexes), *filling, *indexes.values()):
+            connection.execute(statement)
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def _run(connection: Any, indexes: Mapping[str, str], statements: Iterator[str]) -> None:
-    for statement in (*(f"DROP INDEX {name}" for name in indexes), *statements, *indexes.values()):
-        connection.execute(statement)
 
 
 def _statements(rows: int, transactions: int, bytes_type: str, json_type: str) -> Iterator[str]:

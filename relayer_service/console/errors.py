@@ -11,6 +11,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.text import capfirst
 
+from relayer_service.roles import ROLES
+
 # The permission that each of Django's admin views requires; actions declare theirs.
 NEEDED = {"changelist": "view", "history": "view", "change": "view", "add": "add", "delete": "delete"}
 
@@ -48,15 +50,23 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     declared = getattr(declared_view(model_admin, view), "allowed_permissions", None) or []
     # Others than these are decided by a `has_..._permission` method.
     verbs = [verb, *(each for each in declared if each in VERBAL_NOUNS or named(each, opts))]
-    missing = [shown_permission(verb, opts) for verb in verbs if not request.user.has_perm(permission(verb, opts))]
+    lacking = [verb for verb in verbs if not request.user.has_perm(permission(verb, opts))]
+    role = least_role({permission(verb, opts) for verb in lacking})
+    missing = [shown_permission(verb, opts) for verb in lacking]
     missing += getattr(model_admin, "missing_to_add", lambda request: [])(request) if view == "add" else []
     if missing:
-        text = f"You need the permission {' and '.join(missing)}. Ask a superuser to grant it."
+        whom = f"an owner for the role {role}, or a superuser to grant it" if role else "a superuser to grant it"
+        text = f"You need the permission {' and '.join(missing)}. Ask {whom}."
     elif view in NEEDED:
         text = f"{VERBAL_NOUNS[verb]} {opts.verbose_name_plural} is not allowed in the admin."
     else:
         text = "You have permission to view this object, but not to perform this action. Ask a superuser to grant it."
     return error_page(request, HTTPStatus.FORBIDDEN, "Not allowed", text, opts)
+
+
+def least_role(permissions: set[str]) -> str:
+    """Return the first role with these permissions; "" if none has them."""
+    return next((name for name, role in ROLES.items() if permissions <= role.permissions), "")
 
 
 def permission(verb: str, opts: Any) -> str:

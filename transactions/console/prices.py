@@ -39,7 +39,7 @@ from transactions.serializers import SpeedUpSerializer
 Action, Pricing, Speed = Transaction.Action, Transaction.Pricing, Transaction.Speed
 # The query parameter of the fragment with prices of the market, and hidden fields of the form.
 PRICES, VERSION, SHOWN = "prices", "version", "shown"
-HEADERS = ["", "Gas price", "Likely cost", "Highest cost"]
+HEADERS = ["Price", "Per unit of gas", "Likely cost", "Highest cost"]
 UNKNOWN, NOT_MINED, NO_PRICE = "unknown", "below the base fee", "Choose a speed, or enter a price."
 HELP = {
     Action.SPEED_UP: "At least {}, at most {}. Used exactly, in place of a speed: it is not raised.",

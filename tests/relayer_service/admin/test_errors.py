@@ -76,17 +76,18 @@ def test_a_missing_page_or_object_is_404_with_a_link_back(admin_client: Client) 
 def test_a_refused_page_names_the_permission_that_is_missing(staff_client: Client, user: User) -> None:
     relayer = f"{LIST}{factories.relayer(notification=factories.notification()).pk}"
 
-    def refused(path: str, missing: str, *links: str) -> None:
-        why = f"You need the permission {missing}. Ask a superuser to grant it."
+    def refused(path: str, missing: str, role: str, *links: str) -> None:
+        # The first role that has it.
+        why = f"You need the permission {missing}. Ask an owner for the role {role}, or a superuser to grant it."
         assert said(staff_client, path, 403) == ["Not allowed (403)", why, *links, "/admin/"]
 
     view, signer = "“Can view relayer” (relayers.view_relayer)", "“Can view signer” (signers.view_signer)"
-    refused(LIST, view)
-    refused(f"{relayer}/change/", view)
-    refused(f"{LIST}add/", f"“Can add relayer” (relayers.add_relayer) and {signer}")
+    refused(LIST, view, "Viewer")
+    refused(f"{relayer}/change/", view, "Viewer")
+    refused(f"{LIST}add/", f"“Can add relayer” (relayers.add_relayer) and {signer}", "Manager")
     permit(user, "view_relayer", "add_relayer")
-    refused(f"{relayer}/pause/", "“Can pause and resume relayers” (relayers.pause_relayer)", LIST)
-    refused(f"{LIST}add/", signer, LIST)
+    refused(f"{relayer}/pause/", "“Can pause and resume relayers” (relayers.pause_relayer)", "Operator", LIST)
+    refused(f"{LIST}add/", signer, "Viewer", LIST)
     assert f"{LIST}add/" not in staff_client.get(LIST).content.decode()
     permit(user, "view_signer")
     assert f"{LIST}add/" in staff_client.get(LIST).content.decode()
