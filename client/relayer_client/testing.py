@@ -63,11 +63,11 @@ class FakeService:
     url = "http://relayer.test"
 
     def __init__(self, *, reaches: TransactionStatus = "pending") -> None:
-        self.transport = httpx.MockTransport(self._respond)
+        self.transport: httpx.MockTransport = httpx.MockTransport(self._respond)
         self.requests: list[httpx.Request] = []
         self.data: dict[str, Any] = {}
         # Of the header `Relayer-Generation`.
-        self.generation = 0
+        self.generation: int = 0
         self._reaches: TransactionStatus = reaches
         self._faults: deque[Fault] = deque()
         self._rows: dict[str, dict[str, Any]] = {}

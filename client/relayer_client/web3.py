@@ -26,7 +26,7 @@ from relayer_client.web3_fields import Nonces, Prices
 if TYPE_CHECKING:
     from web3.types import AsyncMakeRequestFn, MakeRequestFn
 
-SEND = "eth_sendTransaction"
+SEND: str = "eth_sendTransaction"
 SENT_SECONDS = 120.0
 
 
@@ -42,7 +42,7 @@ class RelayerMiddleware(Web3Middleware):
     """Sends the transactions of an account through its relayer, and finds them under every hash that they had."""
 
     # What the onion does to a transaction inside of this one: it resolves names, and compares chain IDs.
-    BEFORE_SENDING = (ENSNameToAddressMiddleware, ValidationMiddleware)
+    BEFORE_SENDING: tuple[type[Web3Middleware], ...] = (ENSNameToAddressMiddleware, ValidationMiddleware)
 
     def __init__(self, w3: AsyncWeb3[Any] | Web3, *, relayer: Relayer | AsyncRelayer, **options: Any) -> None:
         super().__init__(w3)

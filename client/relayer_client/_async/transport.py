@@ -32,8 +32,8 @@ class AsyncTransport:
         self, url: str, token: AsyncToken, pools: AsyncPools, retries: Retries, headers: Mapping[str, str]
     ) -> None:
         check_url(url)
-        self.url = url.rstrip("/")
-        self.token = TokenSource(token)
+        self.url: str = url.rstrip("/")
+        self.token: TokenSource = TokenSource(token)
         self._pools = pools
         self._retries = retries
         self._headers = httpx.Headers({"user-agent": USER_AGENT, **check_headers(headers)})

@@ -31,8 +31,8 @@ class Transport:
 
     def __init__(self, url: str, token: Token, pools: Pools, retries: Retries, headers: Mapping[str, str]) -> None:
         check_url(url)
-        self.url = url.rstrip("/")
-        self.token = TokenSource(token)
+        self.url: str = url.rstrip("/")
+        self.token: TokenSource = TokenSource(token)
         self._pools = pools
         self._retries = retries
         self._headers = httpx.Headers({"user-agent": USER_AGENT, **check_headers(headers)})
