@@ -74,6 +74,7 @@ PAGES = {
     "a relayer's lane": f"{RELAYERS}{BUSY}/strip/",
     "pause a relayer": f"{RELAYERS}{BUSY}/pause/",
     "try it": f"{RELAYERS}{BUSY}/try_it/",
+    "sweep": f"{RELAYERS}{BUSY}/sweep/",
     "signers": SIGNERS,
     "signers, last page": f"{SIGNERS}?{LAST}",
     "signers, of a type": f"{SIGNERS}?type__exact=provider_d",

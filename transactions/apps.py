@@ -4,6 +4,7 @@ from django.apps import AppConfig
 class TransactionsConfig(AppConfig):
     name = "transactions"
     last_transactions = "transactions.console.panels.last_transactions"
+    sweep_link = "transactions.console.sweeping.sweep_link"
     relayer_guard = "transactions.repair.guards.LaneGuard"
     admin_panels = {
         "transactions.Transaction": [
@@ -16,6 +17,7 @@ class TransactionsConfig(AppConfig):
             "transactions.console.stuck.panel.StuckPanel",
             "transactions.console.panels.RelayerLane",
             "transactions.console.top_ups.RelayerFunding",
+            "transactions.console.sweeping.Sweep",
             "transactions.console.panels.RelayerGas",
         ],
         "tokens.AccessToken": ["transactions.console.token_activity.TokenTransactions"],

@@ -35,7 +35,7 @@ from rpc.relayer_lookup import RpcRelayer
 from transactions.console import dry_run
 from transactions.console.actions import texts_of
 from transactions.console.formatting import readable
-from transactions.console.permissions import may_view_transactions
+from transactions.console.permissions import may_send, may_view_transactions
 from transactions.limits import refusals
 from transactions.models import Transaction
 from transactions.requests import accepting
@@ -153,10 +153,6 @@ class TryIt(Panel):
         }
         context = self._context(request, relayer, form)
         return TemplateResponse(request, "admin/rpc/try_page.html", page | context | (found or {}))
-
-
-def may_send(request: HttpRequest) -> bool:
-    return may_view_transactions(request) and bool(request.user.has_perm("transactions.add_transaction"))
 
 
 def samples(relayer: Relayer) -> dict[str, dict[str, str]]:

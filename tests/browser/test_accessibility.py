@@ -74,7 +74,7 @@ SINGLE = [
     "notifications/notification/{notifications/notification}/disable/",
     "notifications/notification/{notifications/notification}/generate_key/",
     "transactions/transaction/gas/",
-    "relayers/relayer/{relayers/relayer}/try_it/",
+    *("relayers/relayer/{relayers/relayer}/try_it/", "relayers/relayer/{relayers/relayer}/sweep/"),
     *("relayers/relayer/nodes/", "relayers/relayer/nodes/{node}/take_out/"),
     "transactions/transaction/{transactions/transaction}/cancel/",
     *(

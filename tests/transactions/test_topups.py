@@ -344,7 +344,7 @@ def test_a_top_up_that_is_refused_or_would_be_wrong_sends_nothing(funded: Funded
         (
             rich,
             {"policies": {"whitelist_receivers": [factories.ADDRESS]}},
-            "The funding relayer rich cannot send it: The relayer's policy whitelist_receivers",
+            "The relayer rich cannot send it: The relayer's policy whitelist_receivers",
         ),
         (rich, cycle, "cannot fund itself"),
         # The key was replaced at its provider: nobody may have that of the address.

@@ -10,6 +10,10 @@ def may_view_transactions(request: HttpRequest) -> bool:
     return is_enabled("transactions") and bool(request.user.has_perm("transactions.view_transaction"))
 
 
+def may_send(request: HttpRequest) -> bool:
+    return may_view_transactions(request) and bool(request.user.has_perm("transactions.add_transaction"))
+
+
 class TransactionsPanel(Panel):
     """A panel for staff who can view transactions."""
 

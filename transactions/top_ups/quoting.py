@@ -1,4 +1,4 @@
-"""What a top-up can cost its funding relayer, read from the nodes before anything is locked."""
+"""What a transfer can cost its relayer, read from the nodes before anything is locked."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,8 +16,8 @@ from transactions.records.routing import UNREADABLE_NODES
 NO_KEY = 0
 # `sending` compares with the true one.
 UNLIMITED = 2**256
-CANNOT_SEND = "The funding relayer {} cannot send it: {}"
-NO_NODES = "The nodes of the funding relayer {} do not answer: {}"
+CANNOT_SEND = "The relayer {} cannot send it: {}"
+NO_NODES = "The nodes of the relayer {} do not answer: {}"
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class Quote:
     fault: str = ""
 
 
-def quote(funding: Relayer, receiver: str, amount: int, now: datetime) -> Quote:
-    """Plan the transaction as the lane of the funding relayer would. No query: it is called in threads."""
-    if not funding.address:
-        return Quote(fault=f"The funding relayer {funding.identifier} has no address.")
+def quote(relayer: Relayer, receiver: str, amount: int, now: datetime) -> Quote:
+    """Plan the transaction as the lane of the relayer would. No query: it is called in threads."""
+    if not relayer.address:
+        return Quote(fault=f"The relayer {relayer.identifier} has no address.")
     row = Transaction(pk=NO_KEY, to=receiver, value_text=str(amount), valid_until=now + timedelta(hours=1))
     try:
-        context = read_context(Sender.of(funding, funding.address), [row], now)
+        context = read_context(Sender.of(relayer, relayer.address), [row], now)
     except DecryptionError:
-        return Quote(fault=NO_NODES.format(funding.identifier, UNREADABLE_NODES))
+        return Quote(fault=NO_NODES.format(relayer.identifier, UNREADABLE_NODES))
     except ChainFault as fault:
-        return Quote(fault=NO_NODES.format(funding.identifier, fault))
+        return Quote(fault=NO_NODES.format(relayer.identifier, fault))
     (decision,) = plan(context, [row], Account(UNLIMITED, in_flight_cost=0, room=1, has_unmined=False))
     if isinstance(decision, Send):
         return Quote(decision.max_cost, context.account.balance, context.account.count)
-    return Quote(fault=CANNOT_SEND.format(funding.identifier, decision.reason))
+    return Quote(fault=CANNOT_SEND.format(relayer.identifier, decision.reason))

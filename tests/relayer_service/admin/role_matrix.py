@@ -81,6 +81,7 @@ ROWS = [
     Row("Relayers", "try an estimate or a transaction, without sending", VIEWER, [f"{RELAYER}_allowed"]),
     Row("Relayers", "try an estimate or a transaction, without sending", VIEWER, [f"{RELAYER}_try_it"]),
     Row("Relayers", "send a transaction", MANAGER, [f"{RELAYER}_send"]),
+    Row("Relayers", "sweep", MANAGER, [f"{RELAYER}_sweep"]),
     Row("Relayers", "change", MANAGER, [f"{RELAYER}_changelist:edit_selected"]),
     Row("Relayers", "pause and resume", OPERATOR, [f"{RELAYER}_pause", f"{RELAYER}_resume"]),
     Row("Relayers", "pause and resume", OPERATOR, [f"{RELAYER}_changelist:pause_selected"]),

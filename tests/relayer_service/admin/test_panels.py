@@ -44,6 +44,7 @@ def test_panels_come_from_all_apps_in_the_order_of_these() -> None:
         "transactions.console.stuck.panel.StuckPanel",
         "transactions.console.panels.RelayerLane",
         "transactions.console.top_ups.RelayerFunding",
+        "transactions.console.sweeping.Sweep",
         "transactions.console.panels.RelayerGas",
         "rpc.console.try_it.TryIt",
         "rpc.console.panels.Calls",
