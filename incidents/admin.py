@@ -7,16 +7,19 @@ from unfold.contrib.filters.admin import DropdownFilter, TextFilter
 from unfold.decorators import display
 
 from incidents.console.forms import AlertRouteForm
-from incidents.console.panels import acknowledgement, length, of_relayer, state
+from incidents.console.panels import length, of_relayer, state
 from incidents.kinds import Kind
 from incidents.models import AlertMessage, AlertRoute, Incident
 from relayer_service.console.base import ReadOnlyAdmin, ResourceAdmin
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.lists.filters import StateFilter
 from relayer_service.console.overview.dashboard import label
-from relayer_service.console.references import is_key
 from relayer_service.database.prefixes import CaseFolded
 from relayers.console.filters import NetworkFilter
+from relayers.models import Relayer
+
+# Of a route that exists; of other channels they are a URL and a key.
+TARGET_FIELDS: dict[str, list[str]] = {AlertRoute.Channel.EMAIL: ["addresses"], AlertRoute.Channel.SLACK: ["url"]}
 
 
 class IncidentStateFilter(StateFilter):
@@ -36,21 +39,20 @@ class KindFilter(DropdownFilter):
 
 
 class RelayerFilter(TextFilter):
-    title = "relayer (its number in the URL of its page)"
+    title = "relayer ID"
     parameter_name = "relayer"
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Incident]) -> QuerySet[Incident]:
-        value = self.value()
-        if not value:
+        if not self.value():
             return queryset
-        return (
-            queryset.filter(pk__in=of_relayer(int(value))) if value.isdecimal() and is_key(value) else queryset.none()
-        )
+        relayer = Relayer.objects.filter(identifier=self.value()).values_list("pk", flat=True).first()
+        return queryset.none() if relayer is None else queryset.filter(pk__in=of_relayer(relayer))
 
 
 @admin.register(Incident)
 class IncidentAdmin(ReadOnlyAdmin):
-    list_display = ["title", "shown_state", "shown_kind", "extent", "start", "shown_duration", "acknowledged"]
+    list_display = ["title", "shown_state", "extent", "start", "shown_duration", "acknowledged"]
+    extra_columns = ["shown_kind"]
     list_filter = [IncidentStateFilter, KindFilter, NetworkFilter, RelayerFilter]
     allowed_lookups = {"state", "kind", "network", "relayer"}
     list_fullwidth = True
@@ -87,9 +89,9 @@ class IncidentAdmin(ReadOnlyAdmin):
     def shown_duration(self, incident: Incident) -> str:
         return length(incident)
 
-    @display(description="acknowledged")
+    @display(description="acknowledged by")
     def acknowledged(self, incident: Incident) -> str:
-        return acknowledgement(incident)
+        return incident.acknowledged_by or "-"
 
 
 @admin.register(AlertRoute)
@@ -98,18 +100,18 @@ class AlertRouteAdmin(ResourceAdmin):
     list_display = ["identifier", "shown_channel", "masked_url", "problems", "on_call", "hours", "shown_state"]
     sort_orders = {"identifier": CaseFolded("identifier")}
     in_palette = False
-    # The fields of the chosen channel only.
+    # The add page shows only the fields of the chosen channel; on the change page it is fixed.
     conditional_fields = {
-        "url": "channel !== 'email'",
-        "addresses": "channel === 'email'",
-        "new_secret": "channel !== 'email' && channel !== 'slack'",
+        "url": "typeof channel === 'undefined' || channel !== 'email'",
+        "addresses": "typeof channel === 'undefined' || channel === 'email'",
+        "new_secret": "typeof channel === 'undefined' || !['email', 'slack'].includes(channel)",
     }
 
     class Media:
         css = {"all": ["relayers/admin.css"]}
 
     def get_fieldsets(self, request: HttpRequest, obj: AlertRoute | None = None) -> Any:
-        target = ["url", "addresses", "new_secret"]
+        target = TARGET_FIELDS.get(obj.channel, ["url", "new_secret"]) if obj else ["url", "addresses", "new_secret"]
         quiet = ["quiet_from", "quiet_until", "time_zone", "severe_passes"]
         if obj and not self.has_change_permission(request, obj):
             shown = ["identifier", "channel", "masked_url", "problems", "severe_only", "on_call", "hours", "enabled"]

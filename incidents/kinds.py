@@ -1,6 +1,6 @@
 """The kinds of incidents, and which causes of "Needs attention" belong to each.
 
-Causes of one kind and network are one incident: while a node is down, its relayers and lanes report it.
+An incident is a kind of cause on a network; while a node is down, its relayers and lanes report the same one.
 """
 
 from collections import defaultdict
@@ -28,6 +28,10 @@ class Kind(TextChoices):
     OTHER = "other", "Anything else"
 
 
+# Its groups are its parts, of which there are few.
+SERVICE_PART = "service.part"
+# Their causes have each other as a consequence.
+MERGED = {Kind.NODE_DOWN, Kind.STUCK}
 # By the kind of a cause, or by its key where only one group counts. What is missing here is `OTHER`.
 KINDS = {
     "relayers.nodes": Kind.NODE_DOWN,
@@ -43,7 +47,7 @@ KINDS = {
     "webhooks.gone": Kind.WEBHOOK,
     "lanes.signer": Kind.SIGNER,
     "relayers.no_address": Kind.SIGNER,
-    "service.part:worker": Kind.WORKER,
+    f"{SERVICE_PART}:worker": Kind.WORKER,
     "service.workers": Kind.WORKER,
     "lanes.held": Kind.HELD_LANE,
     "transactions.disputed": Kind.CONTRADICTION,
@@ -97,8 +101,10 @@ class Problem:
 
 
 def key_of(cause: Cause) -> str:
-    """Return the key of the incident of a cause: causes without a network are one per kind of cause."""
-    return f"{kind_of(cause)}:{cause.network or f'({cause.kind})'}"
+    """Return the key of the incident of a cause: all groups of its kind that have its network are one."""
+    kind = kind_of(cause)
+    name = kind if kind in MERGED else cause.key if cause.kind == SERVICE_PART else cause.kind
+    return f"{name}:{cause.network}"
 
 
 def problems(causes: Iterable[Cause]) -> dict[str, Problem]:

@@ -26,7 +26,7 @@ class Incident(models.Model):
     """A problem from its begin to its end. It ends when it has been absent for a while."""
 
     identifier = models.CharField("ID", max_length=64, unique=True, default=new_incident_id)
-    key = models.CharField(max_length=100, help_text="Identifies it while it is open: its kind and network.")
+    key = models.CharField(max_length=100, help_text="Identifies it while it is open.")
     kind = models.CharField(max_length=32, choices=Kind)
     network = models.CharField(max_length=64, blank=True)
     title = models.CharField(max_length=300)
@@ -145,7 +145,8 @@ class AlertRoute(Resource):
 
     @property
     def masked_url(self) -> str:
-        return ", ".join(self.addresses) or addresses.mask(self.url)
+        masked = (f"***@{address.partition('@')[2]}" for address in self.addresses)
+        return ", ".join(masked) or addresses.mask(self.url)
 
     @property
     def has_secret(self) -> bool:

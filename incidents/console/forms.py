@@ -11,12 +11,13 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from chain.networks import networks
 from incidents.kinds import Kind
 from incidents.models import AlertRoute
 from incidents.writes import AlertRouteWrite
 from notifications.models import MAX_ADDRESSES, mailto
 from relayer_service.console.forms import ResourceForm
+from relayers.console.filters import used_networks
+from relayers.models import Relayer
 
 
 def chosen(label: str, choices: Any, help_text: str) -> forms.MultipleChoiceField:
@@ -57,10 +58,11 @@ class AlertRouteForm(ResourceForm):
     chosen_kinds = chosen("Problems", Kind.choices, "Of these kinds; of all kinds if none is chosen.")
     chosen_networks = chosen(
         "Networks",
-        lambda: [(name, name) for name in sorted(networks())],
-        "Of these networks; if none is chosen, of all, and problems that belong to no network.",
+        (),
+        "Of these networks in use; if none is chosen, of all, and problems that belong to no network.",
     )
     time_zone = forms.ChoiceField(
+        initial="UTC",
         choices=lambda: [(name, name) for name in sorted(available_timezones())],
         widget=UnfoldAdminSelectWidget,
         help_text="Of the quiet hours.",
@@ -72,6 +74,7 @@ class AlertRouteForm(ResourceForm):
             *("identifier", "channel", "enabled", "on_call", "severe_only"),
             *("quiet_from", "quiet_until", "time_zone", "severe_passes"),
         ]
+        help_texts = {"identifier": "Its name in the history of incidents. Cannot be changed."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -79,6 +82,8 @@ class AlertRouteForm(ResourceForm):
         self.initial["url"] = "" if route.is_email else route.url
         self.initial["addresses"] = ", ".join(route.addresses)
         self.initial["chosen_kinds"], self.initial["chosen_networks"] = route.kinds, route.networks
+        offered = sorted({*used_networks(Relayer), *route.networks})
+        self.fields["chosen_networks"].choices = [(name, name) for name in offered]  # type: ignore[attr-defined]
         if route.pk:
             for name in ("chosen_kinds", "chosen_networks"):
                 self.fields[name].show_hidden_initial = True

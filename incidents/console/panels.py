@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import QuerySet
@@ -50,7 +51,8 @@ def details(message: AlertMessage) -> str:
         return message.error
     if message.route is None or not message.route.enabled:
         return "Its route is deleted." if message.route is None else "Its route is disabled."
-    if message.route.is_quiet(timezone.now()) and not (message.incident and message.incident.severe):
+    is_held = message.incident and not (message.incident.severe and message.route.severe_passes)
+    if is_held and message.route.is_quiet(timezone.now()):
         return f"Waits for the end of the quiet hours, {message.route.quiet_hours}."
     next_time = until(message.due_at) if message.due_at else ""
     return f"{message.error} Next attempt {next_time}." if message.error else f"Due {next_time}."
@@ -123,10 +125,10 @@ class RelayerIncidents(Panel):
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
         newest = Incident.objects.filter(pk__in=of_relayer(relayer.pk)[:MAX_INCIDENTS]).order_by("-pk")
-        url = f"{reverse('admin:incidents_incident_changelist')}?relayer={relayer.pk}"
+        query = urlencode({"relayer": relayer.identifier})
         return {
             "relayer_incidents": [(incident, state(incident), length(incident)) for incident in newest],
-            "url": url,
+            "incidents_url": f"{reverse('admin:incidents_incident_changelist')}?{query}",
         }
 
 

@@ -23,6 +23,7 @@ from relayer_service.models import AuditEntry, Job, PeriodicRun
 from relayers.models import Relayer
 from rpc.models import FeeToken
 from tests.browser.conftest import PATIENCE, add_session
+from tests.incidents import factories as alerts
 from tests.notifications.factories import emit_test
 from tests.relayers import factories
 from tests.relayers.factories import set_paused
@@ -45,6 +46,8 @@ TEMPLATES = [
     "/admin/notifications/notification/{notifications/notification}/change/",
     "/admin/transactions/transaction/{transactions/transaction}/change/",
     "/admin/tokens/accesstoken/{tokens/accesstoken}/leaked/",
+    "/admin/incidents/incident/{incidents/incident}/change/",
+    "/admin/incidents/alertroute/{incidents/alertroute}/change/",
     *("/admin/signers/signer/{signers/signer}/history/", "/admin/signers/signer/{signers/signer}/delete/"),
 ]
 
@@ -180,7 +183,20 @@ def keys(staff: User) -> dict[str, Any]:
         "relayer_service/auditentry": AuditEntry.objects.for_row(token).get().pk,
         "relayer_service/periodicrun": "heartbeat",
         "relayer_service/job": Job.objects.create(title="Verify 2 signers", **JOB).pk,
+        **alert_keys(relayer),
     }
+
+
+def alert_keys(relayer: Relayer) -> dict[str, Any]:
+    """Return the keys of an incident and of a route, with messages in all states."""
+    incident, route = alerts.incident(relayer), alerts.route(url="http://127.0.0.1:65535/")
+    alerts.message(route, incident, state="sent", due_at=None, sent_at=timezone.now())
+    alerts.message(route, incident, "grew", state="skipped", due_at=None)
+    alerts.message(route, incident, "ended", error="Returned HTTP 500.")
+    alerts.message(
+        alerts.route("mail", "mailto:ops@example.com", channel="email"), incident, state="failed", due_at=None
+    )
+    return {"incidents/incident": incident.pk, "incidents/alertroute": route.pk}
 
 
 def findings(page: Page, path: str, status: int = 200, *, in_all_ways: bool = False) -> dict[str, list[str]]:

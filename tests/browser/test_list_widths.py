@@ -14,6 +14,7 @@ from relayer_service.models import AuditEntry, Job, PeriodicRun
 from rpc.models import FeeToken
 from signers.models import Signer
 from tests.browser.test_accessibility import JOB, LISTS
+from tests.incidents import factories as alerts
 from tests.notifications.factories import emit_test
 from tests.relayers import factories
 from tests.spending.payloads import ALICE, APPROVE, TOKEN, TRANSFER, call
@@ -141,6 +142,17 @@ def paths(staff: User) -> list[str]:
         "address": ["", factories.ADDRESS],
         "paused": [False, True],
     }
+    alerts.route(
+        IDENTIFIER,
+        URL,
+        on_call=NAME,
+        enabled=False,
+        kinds=["node_down", "stuck"],
+        networks=["arbitrum-sepolia", "mainnet"],
+    )
+    alerts.incident(
+        relayer, title=f"arbitrum-sepolia: {REASON}", acknowledged_by=NAME, acknowledged_at=now, note=REASON
+    )
     AuditEntry.objects.create(
         at=now,
         object_type="notification",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -44,6 +45,7 @@ def errors(page: Any) -> dict[str, Any]:
 
 
 def test_a_route_is_added_with_an_audit_entry_that_has_no_secret(admin_client: Client) -> None:
+    factories.relayer(network="mainnet")
     kinds = {"chosen_kinds": ["stuck", "node_down"], "chosen_networks": ["mainnet"]}
     hours = {"quiet_from": "22:00", "quiet_until": "07:00", "time_zone": "Europe/Berlin"}
     assert add(admin_client, new_secret="s3cr3t-key", **kinds, **hours).status_code == 302
@@ -107,6 +109,24 @@ def test_a_change_keeps_the_key_and_what_the_form_does_not_have(admin_client: Cl
     assert (made.on_call, made.secret, made.kinds, made.channel) == ("Ben", "s3cr3t-key", ["stuck"], "webhook")
 
 
+@pytest.mark.parametrize(
+    ("channel", "url", "shown"),
+    [
+        ("email", "mailto:ops@example.com", ["addresses"]),
+        ("slack", "https://hooks.example.com/", ["url"]),
+        ("webhook", "https://hooks.example.com/", ["url", "new_secret"]),
+        ("opsgenie", "https://api.opsgenie.com/v2/alerts", ["url", "new_secret"]),
+    ],
+)
+def test_a_route_shows_the_fields_of_its_channel(
+    admin_client: Client, channel: str, url: str, shown: list[str]
+) -> None:
+    made = route(url=url, channel=channel, secret="key")
+    page = admin_client.get(f"{ROUTES}{made.pk}/change/").content.decode()
+    fields = ["url", "addresses", "new_secret"]
+    assert [name for name in fields if re.search(f'<input[^>]* name="{name}"', page)] == shown
+
+
 def test_a_test_alert_is_queued_and_recorded(admin_client: Client) -> None:
     made = route()
     page = admin_client.post(f"{ROUTES}{made.pk}/send_test/", follow=True)
@@ -162,8 +182,8 @@ def test_incidents_are_filtered_by_state_kind_network_and_relayer(admin_client: 
         "state=ended": ["second"],
         "kind=stuck": ["second"],
         "network=hardhat": ["first"],
-        f"relayer={second.pk}": ["second"],
-        f"relayer={first.pk}&state=open": ["first"],
+        f"relayer={second.identifier}": ["second"],
+        f"relayer={first.identifier}&state=open": ["first"],
         "relayer=unknown": [],
     }
     for query, titles in queries.items():
@@ -177,7 +197,7 @@ def test_a_relayer_shows_its_newest_incidents(admin_client: Client, client: Clie
     page = f"/admin/relayers/relayer/{relayer.pk}/change/"
     shown = admin_client.get(page).content.decode()
     assert [f"number {number}" in shown for number in range(7)] == [False, False, *[True] * 5]
-    assert f"{INCIDENTS}?relayer={relayer.pk}" in shown
+    assert f"{INCIDENTS}?relayer=relayer-1" in shown
     assert "number 6" not in staff_who_may(client, "view_relayer").get(page).content.decode()
 
 

@@ -107,6 +107,16 @@ def test_an_outcome_that_comes_after_the_lease_changes_nothing(clock: Clock) -> 
     assert AlertMessage.objects.get().state == "sent"
 
 
+def test_a_message_that_was_left_out_meanwhile_is_not_claimed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    ops = route()
+    message(ops, incident())
+    stale = delivery.sendable(ops, NOON)
+    AlertMessage.objects.update(state="skipped", due_at=None)
+    monkeypatch.setattr(delivery, "sendable", lambda route, now: stale)
+    assert delivery.claim(ops.pk) == []
+    assert states(ops) == [("began", "skipped")]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_many_workers_send_a_message_once(clock: Clock) -> None:
     with receiver() as server:
@@ -144,12 +154,15 @@ def test_alerts_wait_for_the_end_of_quiet_hours_unless_they_are_severe(clock: Cl
             message(each, incident(key="stuck:hardhat", kind="stuck", ended_at=NOON))
         delivery.send_due()
         assert len(server.requests) == 1
+        delivery.send_test(silent)
+        delivery.send_due()
+        assert len(server.requests) == 2
         clock.forward(3_599)
         delivery.send_due()
-        assert len(server.requests) == 1
+        assert len(server.requests) == 2
         clock.forward(1)
         delivery.send_due()
-    assert len(server.requests) == 4
+    assert len(server.requests) == 5
 
 
 def test_nothing_is_sent_by_a_disabled_route_until_it_is_enabled(clock: Clock) -> None:

@@ -27,6 +27,11 @@ def test_a_cause_of_no_named_kind_is_another_problem_of_its_own() -> None:
     assert len(problems(causes)) == 3
 
 
+def test_other_problems_of_a_network_do_not_hide_each_other() -> None:
+    kinds = ("relayers.low", "relayers.runway", "prices.failed", "relayers.address", "topups")
+    assert len(problems(cause(kind, "sepolia", network="sepolia") for kind in kinds)) == len(kinds)
+
+
 def test_the_cause_with_the_most_rows_names_a_problem() -> None:
     lanes = cause("lanes.nodes", "sepolia", number=9, unit="lane", network="sepolia", variant="danger")
     nodes = cause("relayers.nodes", "sepolia", number=31, network="sepolia")

@@ -19,6 +19,7 @@ SOURCES = {"sources-TOTAL_FORMS": "2", "sources-INITIAL_FORMS": "0"}
 PAGES = {
     "auth/group": ("Add group", "Name"),
     "auth/user": ("Add user", "Username"),
+    "incidents/alertroute": ("Add alert route", "ID"),
     "notifications/notification": ("Add webhook", "ID"),
     "relayers/relayer": ("Add relayer", "ID"),
     "rpc/feetoken": ("Add fee token", "Network"),

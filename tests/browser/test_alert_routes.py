@@ -1,0 +1,36 @@
+"""The form of alert routes in the browser: each channel has its fields."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.incidents.factories import route
+
+ROUTES = "/admin/incidents/alertroute/"
+FIELDS = ["url", "addresses", "new_secret"]
+SHOWN = {
+    "slack": ["url"],
+    "email": ["addresses"],
+    "webhook": ["url", "new_secret"],
+    "pagerduty": ["url", "new_secret"],
+}
+URLS = {"email": "mailto:ops@example.com"}
+
+
+def shown(page: Page) -> list[str]:
+    page.wait_for_function("!document.querySelector('html[x-cloak]')")
+    return [name for name in FIELDS if page.locator(f"[name={name}]").is_visible()]
+
+
+@pytest.mark.usefixtures("transactional_db")
+def test_a_route_has_the_fields_of_its_channel_when_it_is_added_and_changed(page: Page) -> None:
+    page.goto(f"{ROUTES}add/")
+    for channel, fields in SHOWN.items():
+        page.locator("[name=channel]").select_option(channel)
+        assert shown(page) == fields, channel
+    for channel, fields in SHOWN.items():
+        url = URLS.get(channel, "https://hooks.example.com/")
+        made = route(channel, url, channel=channel, secret="key", enabled=False)
+        page.goto(f"{ROUTES}{made.pk}/change/")
+        assert shown(page) == fields, channel
