@@ -118,7 +118,7 @@ class AlertRouteAdmin(ResourceAdmin):
             return [(None, {"fields": shown})]
         return [
             (None, {"fields": ["identifier", "channel", *target, "enabled", "on_call"]}),
-            ("Which problems", {"fields": ["severe_only", "chosen_kinds", "chosen_networks"]}),
+            ("Which problems", {"fields": ["severe_only", "chosen_kinds", "chosen_networks", "chosen_tags"]}),
             ("Quiet hours", {"fields": quiet}),
         ]
 
@@ -137,7 +137,8 @@ class AlertRouteAdmin(ResourceAdmin):
     def problems(self, route: AlertRoute) -> str:
         kinds = ", ".join(Kind(kind).label for kind in route.kinds if kind in Kind.values) or "all"
         where = f" on {', '.join(route.networks)}" if route.networks else ""
-        return f"{kinds}{where}{', severe only' if route.severe_only else ''}"
+        tagged = f" with the tag {' or '.join(route.tags)}" if route.tags else ""
+        return f"{kinds}{where}{tagged}{', severe only' if route.severe_only else ''}"
 
     @display(description="quiet hours")
     def hours(self, route: AlertRoute) -> str:

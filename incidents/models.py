@@ -107,6 +107,7 @@ class AlertRoute(Resource):
     secret = EncryptedJSONField(null=True, editable=False)
     kinds = models.JSONField(default=list, blank=True)
     networks = models.JSONField(default=list, blank=True)
+    tags = models.JSONField(default=list, blank=True)
     severe_only = models.BooleanField(
         "only severe problems", default=False, help_text="Red ones; otherwise yellow ones too."
     )
@@ -158,7 +159,7 @@ class AlertRoute(Resource):
             "channel": self.channel,
             "url": Hidden.from_value(self.url, self.masked_url),
             "secret": hidden_column(self, "secret"),
-            **{name: getattr(self, name) for name in ("kinds", "networks", "severe_only")},
+            **{name: getattr(self, name) for name in ("kinds", "networks", "tags", "severe_only")},
             "quiet_hours": self.quiet_hours,
             **{name: getattr(self, name) for name in ("severe_passes", "on_call", "enabled")},
         }

@@ -4,12 +4,13 @@ After a kill nothing or everything of a reading is stored. What the next one fin
 so that no begin, growth or end is lost, and none is written twice.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from incidents.kinds import Problem, problems
 from incidents.messages import message_data
@@ -18,7 +19,10 @@ from relayer_service.console.overview.attention import AttentionSubject
 from relayer_service.console.overview.incidents import all_subjects
 from relayer_service.database.clock import database_now
 from relayer_service.models import Acknowledgement
+from relayers.models import RelayerTag
 
+# Queries of primary keys, one per cause.
+RelayerKeys = list[QuerySet[Any, Any]]
 # A problem is announced once it has lasted for this long, with the number that it has by then.
 SETTLE = timedelta(seconds=20)
 # It ends once it has been absent for this long, so that one that comes and goes is one incident.
@@ -45,11 +49,12 @@ def watch() -> None:
         before = {incident.pk: columns_of(incident) for incident in incidents}
         for incident in incidents:
             observe(incident, found.get(incident.key), now)
-        announce(incidents, now)
+        relayers = relayers_of(incidents, found, subjects)
+        announce(incidents, relayers, now)
         note_acknowledgements(incidents, found)
         changed = [incident for incident in incidents if columns_of(incident) != before[incident.pk]]
         Incident.objects.bulk_update(changed, COLUMNS, batch_size=100)
-        note_relayers(incidents, found, subjects)
+        note_relayers(incidents, relayers)
 
 
 def columns_of(incident: Incident) -> list[Any]:
@@ -94,7 +99,23 @@ def observe(incident: Incident, problem: Problem | None, now: datetime) -> None:
     incident.largest = max(incident.largest, incident.number)
 
 
-def announce(incidents: Sequence[Incident], now: datetime) -> None:
+def relayers_of(
+    incidents: Iterable[Incident], found: Mapping[str, Problem], subjects: Sequence[AttentionSubject]
+) -> dict[int, RelayerKeys]:
+    """Return the relayers that have the problem of each incident, by cause; not yet read."""
+    readers = {cause.key: subject.relayers for subject in subjects for cause in subject.causes}
+    causes = {incident.pk: found[incident.key].causes if incident.key in found else [] for incident in incidents}
+    return {
+        pk: [relayers for cause in own if (relayers := readers[cause.key](cause)) is not None]
+        for pk, own in causes.items()
+    }
+
+
+def has_tag(names: Collection[str], relayers: RelayerKeys) -> bool:
+    return any(RelayerTag.objects.filter(name__in=names, relayer__in=each).exists() for each in relayers)
+
+
+def announce(incidents: Sequence[Incident], relayers: Mapping[int, RelayerKeys], now: datetime) -> None:
     """Write the messages that the incidents call for, to each route that they match."""
     routes = list(AlertRoute.objects.order_by("pk"))
     began = set(AlertMessage.objects.filter(incident__in=incidents, event=BEGAN).values_list("incident", "route"))
@@ -104,7 +125,8 @@ def announce(incidents: Sequence[Incident], now: datetime) -> None:
         if incident.absent_since is None and incident.announced is not None:
             # Also to routes that it did not match so far.
             others = [route for route in routes if route.enabled and route not in informed and route.matches(incident)]
-            write(incident, BEGAN, others, now)
+            chosen = [route for route in others if not route.tags or has_tag(route.tags, relayers[incident.pk])]
+            write(incident, BEGAN, chosen, now)
         if event is not None:
             write(incident, event, [route for route in informed if route.enabled or event == ENDED], now)
 
@@ -154,20 +176,16 @@ def note_acknowledgements(incidents: Iterable[Incident], found: Mapping[str, Pro
                 incident.note = known.note
 
 
-def note_relayers(
-    incidents: Iterable[Incident], found: Mapping[str, Problem], subjects: Sequence[AttentionSubject]
-) -> None:
+def note_relayers(incidents: Iterable[Incident], relayers: Mapping[int, RelayerKeys]) -> None:
     """Store the relayers that have the problem of an incident, up to a maximum."""
-    readers = {cause.key: subject.relayers for subject in subjects for cause in subject.causes}
     maximum = IncidentRelayer.MAX_PER_INCIDENT
     for incident in incidents:
-        causes = found[incident.key].causes if incident.key in found else []
-        lists = [relayers for cause in causes if (relayers := readers[cause.key](cause)) is not None]
+        lists = relayers[incident.pk]
         if not lists:
             continue
         stored = set(incident.relayers.values_list("relayer", flat=True))
         if len(stored) < maximum:
-            new = {pk for relayers in lists for pk in relayers[:maximum]} - stored
+            new = {pk for keys in lists for pk in keys[:maximum]} - stored
             IncidentRelayer.objects.bulk_create(
                 IncidentRelayer(incident=incident, relayer_id=pk) for pk in sorted(new)[: maximum - len(stored)]
             )

@@ -6,7 +6,7 @@ from incidents.models import AlertRoute
 from notifications.delivery import signing
 from relayer_service.writes import Values, Write
 
-COLUMNS = ("channel", "url", "kinds", "networks")
+COLUMNS = ("channel", "url", "kinds", "networks", "tags")
 
 
 class AlertRouteWrite(Write[AlertRoute]):

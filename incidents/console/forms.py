@@ -16,8 +16,10 @@ from incidents.models import AlertRoute
 from incidents.writes import AlertRouteWrite
 from notifications.models import MAX_ADDRESSES, mailto
 from relayer_service.console.forms import ResourceForm
-from relayers.console.filters import used_networks
+from relayers.console.filters import used_networks, used_tags
 from relayers.models import Relayer
+
+CHOSEN = ("kinds", "networks", "tags")
 
 
 def chosen(label: str, choices: Any, help_text: str) -> forms.MultipleChoiceField:
@@ -32,7 +34,7 @@ def chosen(label: str, choices: Any, help_text: str) -> forms.MultipleChoiceFiel
 
 class AlertRouteForm(ResourceForm):
     write_class = AlertRouteWrite
-    field_names = {"kinds": "chosen_kinds", "networks": "chosen_networks", "secret": "new_secret"}
+    field_names = {**{name: f"chosen_{name}" for name in CHOSEN}, "secret": "new_secret"}
 
     url = forms.CharField(
         label="URL",
@@ -61,6 +63,9 @@ class AlertRouteForm(ResourceForm):
         (),
         "Of these networks in use; if none is chosen, of all, and problems that belong to no network.",
     )
+    chosen_tags = chosen(
+        "Tags", (), "Of relayers with any of these tags; if none is chosen, of all, and problems without relayers."
+    )
     time_zone = forms.ChoiceField(
         initial="UTC",
         choices=lambda: [(name, name) for name in sorted(available_timezones())],
@@ -81,19 +86,20 @@ class AlertRouteForm(ResourceForm):
         route = self.instance
         self.initial["url"] = "" if route.is_email else route.url
         self.initial["addresses"] = ", ".join(route.addresses)
-        self.initial["chosen_kinds"], self.initial["chosen_networks"] = route.kinds, route.networks
-        offered = sorted({*used_networks(Relayer), *route.networks})
-        self.fields["chosen_networks"].choices = [(name, name) for name in offered]  # type: ignore[attr-defined]
+        self.initial.update({f"chosen_{name}": getattr(route, name) for name in CHOSEN})
+        for name, used in (("networks", used_networks(Relayer)), ("tags", used_tags())):
+            field: Any = self.fields[f"chosen_{name}"]
+            field.choices = [(each, each) for each in sorted({*used, *getattr(route, name)})]
         if route.pk:
-            for name in ("chosen_kinds", "chosen_networks"):
-                self.fields[name].show_hidden_initial = True
+            for name in CHOSEN:
+                self.fields[f"chosen_{name}"].show_hidden_initial = True
             if route.has_secret:
                 self.fields["new_secret"].label = "New key"
                 self.fields["new_secret"].help_text = "Leave empty to keep the current key."
 
     def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         values = {"channel": cleaned.get("channel", self.instance.channel), "secret": cleaned.get("new_secret")}
-        for name in ("kinds", "networks"):
+        for name in CHOSEN:
             if f"chosen_{name}" in self.changed_data:
                 values[name] = cleaned.get(f"chosen_{name}", [])
         # Set on the row by Django, too.

@@ -12,6 +12,7 @@ from django.test import Client
 from incidents import watching
 from incidents.models import AlertMessage, AlertRoute, Incident
 from relayer_service.models import AuditEntry
+from relayers.models.tags import save_tags
 from tests.incidents.factories import incident, message, route
 from tests.incidents.fleet import node_down, relayers
 from tests.notifications.admin_pages import rows, staff_who_may, told
@@ -45,12 +46,13 @@ def errors(page: Any) -> dict[str, Any]:
 
 
 def test_a_route_is_added_with_an_audit_entry_that_has_no_secret(admin_client: Client) -> None:
-    factories.relayer(network="mainnet")
-    kinds = {"chosen_kinds": ["stuck", "node_down"], "chosen_networks": ["mainnet"]}
+    save_tags({factories.relayer(network="mainnet").pk: ["eu"]})
+    kinds = {"chosen_kinds": ["stuck", "node_down"], "chosen_networks": ["mainnet"], "chosen_tags": ["eu"]}
     hours = {"quiet_from": "22:00", "quiet_until": "07:00", "time_zone": "Europe/Berlin"}
     assert add(admin_client, new_secret="s3cr3t-key", **kinds, **hours).status_code == 302
     made = AlertRoute.objects.get()
-    assert (made.kinds, made.networks, made.secret) == (["stuck", "node_down"], ["mainnet"], "s3cr3t-key")
+    assert (made.kinds, made.networks, made.tags) == (["stuck", "node_down"], ["mainnet"], ["eu"])
+    assert made.secret == "s3cr3t-key"
     entry = AuditEntry.objects.get(object_type="alert route")
     assert entry.changes == {
         "channel": [None, "webhook"],
@@ -58,6 +60,7 @@ def test_a_route_is_added_with_an_audit_entry_that_has_no_secret(admin_client: C
         "secret": "set",
         "kinds": [None, ["stuck", "node_down"]],
         "networks": [None, ["mainnet"]],
+        "tags": [None, ["eu"]],
         "severe_only": [None, False],
         "quiet_hours": [None, "22:00 to 07:00 Europe/Berlin"],
         "severe_passes": [None, False],

@@ -11,6 +11,7 @@ from incidents import delivery, watching
 from incidents.models import AlertMessage, Incident, IncidentRelayer
 from relayer_service.models import WorkerProcess
 from relayers.models import Relayer
+from relayers.models.tags import save_tags
 from tests.concurrency import in_threads
 from tests.incidents.factories import message, route
 from tests.incidents.fleet import NETWORK, TITLE, incidents, node_down, node_up, relayers, watch, written
@@ -121,12 +122,19 @@ def test_a_route_gets_what_it_matches_only_later(clock: Clock) -> None:
         ({"kinds": ["stuck"]}, 0),
         ({"networks": ["mainnet", NETWORK]}, 1),
         ({"networks": ["mainnet"]}, 0),
+        ({"tags": ["eu", "prod"]}, 1),
+        ({"tags": ["prod"]}, 0),
         ({"severe_only": True}, 0),
         ({"enabled": False}, 0),
     ],
 )
-def test_a_route_gets_alerts_by_kind_network_and_severity(clock: Clock, changes: dict[str, Any], number: int) -> None:
-    relayers(1)
+def test_a_route_gets_alerts_by_kind_network_tag_and_severity(
+    clock: Clock, changes: dict[str, Any], number: int
+) -> None:
+    relayers(2)
+    relayers(1, network="mainnet")
+    one, _, other = Relayer.objects.order_by("pk")
+    save_tags({one.pk: ["eu"], other.pk: ["prod"]})
     route(**changes)
     node_down(clock, disabled=False)
     watch(clock, times=4)

@@ -193,7 +193,7 @@ def test_a_node_is_taken_out_for_a_reason_and_called_last_until_it_is_put_back(
     before = timezone.now()
     done: Any = admin_client.post(url, {"reason": "It lies."}, follow=True)
     outage = NodeOutage.objects.get()
-    assert told(done) == [f"{mask(node.url)} is taken out until {outage.until:%H:%M} UTC."]
+    assert told(done) == [f"{mask(node.url)} is taken out until {outage.until:%Y-%m-%d %H:%M} UTC."]
     assert before + timedelta(minutes=59) < outage.until < timezone.now() + timedelta(minutes=61)
     # Another process learns of it when it next writes its statistics.
     breakers.set_taken_out(())

@@ -43,6 +43,7 @@ def test_the_states_are_tabs_and_the_active_one_is_marked(admin_client: Client) 
     factories.relayer(paused=True)
     assert tabs(admin_client.get(LIST)) == [
         ("?", "All 1", True),
+        ("?state=waiting+for+funds", "Waiting for funds 0", False),
         ("?state=disabled", "Disabled 0", False),
         ("?state=low+balance", "Low balance 0", False),
         ("?state=paused", "Paused 1", False),
@@ -72,6 +73,7 @@ def test_tabs_count_up_to_a_limit_in_one_query_and_not_in_a_filtered_list(
 
     titles = [
         "All 3",
+        "Waiting for funds 0",
         "Disabled 0",
         "Low balance 0",
         "Paused 2+",
@@ -85,7 +87,7 @@ def test_tabs_count_up_to_a_limit_in_one_query_and_not_in_a_filtered_list(
     page = admin_client.get(f"{LIST}?q=relayer&network=sepolia&state=paused&o=1&p=1")
     assert tabs(page)[:2] == [
         ("?q=relayer&network=sepolia&o=1", "All", False),
-        ("?q=relayer&network=sepolia&o=1&state=disabled", "Disabled", False),
+        ("?q=relayer&network=sepolia&o=1&state=waiting+for+funds", "Waiting for funds", False),
     ]
 
 
