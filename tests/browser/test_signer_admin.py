@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from signers.config_shapes import SignerType
 from signers.console.fields import KEY_SOURCE, KEYSTORE, PASSPHRASE, PLAIN_KEY, names_of
 from signers.models import Signer
-from tests.browser.conftest import TakeScreenshot
+from tests.browser.conftest import TakeScreenshot, overflow
 from tests.relayers import factories
 from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY
 from tests.signers import test_uploads
@@ -58,6 +58,8 @@ def test_a_local_key_is_added_and_verified(page: Page, take_screenshot: TakeScre
     expect(page.get_by_text(re.compile(f"Verified: {factories.ADDRESS} \\(\\d+ ms\\)"))).to_be_visible()
     assert Signer.objects.get().verified_identity == factories.ADDRESS
     take_screenshot(page, "signer-verify")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert overflow(page) == 0
 
 
 def test_a_google_key_is_added_from_its_file_and_its_resource_name(
