@@ -153,6 +153,8 @@ PAGES = {
     "a role": "/admin/auth/group/1/change/",
     "second factor": "/admin/second-factor/",
     "second factor, set up": "/admin/login/set-up/",
+    "incidents": "/admin/incidents/incident/",
+    "alert routes": "/admin/incidents/alertroute/",
     "audit log": AUDIT,
     "audit log, last page": f"{AUDIT}?{LAST}",
     "audit log, of a type": f"{AUDIT}?object_type=relayer",

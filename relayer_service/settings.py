@@ -41,8 +41,10 @@ PORT = env.integer("PORT", 8000, minimum=1, maximum=65_535)
 # Access to the service.
 ALLOWED_HOSTS = env.listing("ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{HOST}" if LOCAL else "")
 CSRF_TRUSTED_ORIGINS = env.listing("CSRF_TRUSTED_ORIGINS")
-# Where people open the admin, for links in alerts.
-PUBLIC_URL = env.url("PUBLIC_URL", ("http://", "https://")).rstrip("/") or (f"http://{HOST}:{PORT}" if LOCAL else "")
+# Where people open the admin, for links in alerts; by default at the first host that is not a pattern.
+FIRST_HOST = next((host for host in ALLOWED_HOSTS if not host.startswith((".", "*"))), "")
+DEFAULT_URL = f"http://{FIRST_HOST}:{PORT}" if LOCAL else f"https://{FIRST_HOST}"
+PUBLIC_URL = env.url("PUBLIC_URL", ("http://", "https://")).rstrip("/") or (DEFAULT_URL if FIRST_HOST else "")
 # Proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 METRICS_ALLOW = env.networks("METRICS_ALLOW")

@@ -25,7 +25,7 @@ from transactions.lanes.prices.planning import Wait
 from transactions.lanes.prices.pricing import bumped
 from transactions.limits.budgets import Budget, GasBudget
 from transactions.limits.windows import OPEN_HOUR
-from transactions.models import Charge, Lane, Transaction
+from transactions.models import IS_OVER_LIMIT, Charge, Lane, Transaction
 from transactions.requests import actions
 from transactions.settlement.watching import look
 
@@ -109,6 +109,8 @@ def test_a_row_over_the_limit_of_gas_waits_until_the_window_allows_it(
     first, second = (state(each) for each in rows)
     assert (first[:2], second[:2]) == (("submitted", 1), ("pending", None))
     assert second[2].startswith("Waiting for the spending rule max_gas_cost_per_day of the relayer: Gas cost of at ")
+    # What "Needs attention" finds it by.
+    assert Transaction.objects.filter(IS_OVER_LIMIT).get() == rows[1]
     local_chain.mine(1)
     look([lane])
     # The real cost is below the ceiling, and leaves room for the other.
