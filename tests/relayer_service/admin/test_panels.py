@@ -47,6 +47,7 @@ def test_panels_come_from_all_apps_in_the_order_of_these() -> None:
         "transactions.console.panels.RelayerGas",
         "rpc.console.try_it.TryIt",
         "rpc.console.panels.Calls",
+        "incidents.console.panels.RelayerIncidents",
     ]
 
 
