@@ -34,7 +34,7 @@ COLUMNS = [
     *("title", "url", "severe", "unit", "number", "largest", "absent_since", "ended_at", "announced", "magnitude"),
     *("acknowledged_by", "acknowledged_at", "note"),
 ]
-MAX_AGE_BATCH = 1_000
+PRUNE_BATCH_SIZE = 1_000
 
 
 def watch() -> None:
@@ -198,4 +198,4 @@ def prune() -> None:
     oldest = database_now() - timedelta(days=settings.AUDIT_KEEP_DAYS)
     ended = Incident.objects.filter(ended_at__lt=oldest).order_by("ended_at")
     AlertMessage.objects.filter(incident=None, created_at__lt=oldest).delete()
-    Incident.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[:MAX_AGE_BATCH])).delete()
+    Incident.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[:PRUNE_BATCH_SIZE])).delete()
