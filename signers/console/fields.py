@@ -95,11 +95,19 @@ CHECKS: dict[str, str] = {
 }
 
 
-class SecretTextarea(UnfoldAdminTextareaWidget):
-    """A text area that never renders a value, not even the one just sent."""
+class Unshown:
+    """A mixin for a widget that never renders a value, not even the one just sent."""
 
     def format_value(self, value: Any) -> None:
         return None
+
+
+class SecretTextarea(Unshown, UnfoldAdminTextareaWidget):
+    pass
+
+
+class SecretInput(Unshown, UnfoldAdminTextInputWidget):
+    pass
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,9 @@ class ConfigField:
         widget: forms.Widget
         if self.key == ACCOUNT:
             widget = SecretTextarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"})
-        elif self.is_secret and self.key != GOOGLE_KEY:
+        elif self.key == GOOGLE_KEY:
+            widget = SecretInput(attrs={"autocomplete": "off", "spellcheck": "false"})
+        elif self.is_secret:
             widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}, render_value=False)
         else:
             widget = UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", "spellcheck": "false"})

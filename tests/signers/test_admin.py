@@ -93,7 +93,7 @@ def test_a_signer_of_each_type_is_added_with_its_own_fields_and_nobody_is_asked(
 NOT_A_KEY = "The key must be a secp256k1 private key: 32 bytes in hex."
 NO_URL = "The address of Vault is not an http or https URL."
 ACCOUNT = {"project_id": "a", "client_email": "b", "private_key_id": "c", "private_key": "garbage"}
-SHOWN = {("provider_c_transit", "pubkey"), ("provider_d", "public_key"), ("provider_b_kms", "key")}
+SHOWN = {("provider_c_transit", "pubkey"), ("provider_d", "public_key")}
 FAULTS: list[tuple[str, str, Any, str]] = [
     ("plain", "key", "garbage", NOT_A_KEY),
     ("provider_a_kms", "region", "eu central", "The region is not a valid AWS region name."),

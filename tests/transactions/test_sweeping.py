@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from relayer_service.api.exceptions import Conflict
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
+from tests.concurrency import in_threads
 from tests.notifications.admin_pages import hidden_fields, staff_who_may, told
 from tests.relayers import factories
 from tests.relayers.config_files import OTHER_KEY
@@ -18,6 +21,7 @@ from tests.transactions.engines import run_until_final
 from tests.transactions.hardhat import OTHER_ADDRESS, RECEIVER
 from tests.transactions.lab import Lab
 from tests.transactions.limits import limit_relayer
+from transactions.console import sweeping
 from transactions.models import Status, Transaction
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -102,6 +106,20 @@ def test_two_previews_send_one_sweep(client: Client, lab: Lab) -> None:
     page = confirm(client, lab, second)
     assert Transaction.objects.get().to == RECEIVER
     assert last_message(page).startswith("Not swept. ")
+
+
+def test_two_who_confirm_at_once_send_one_sweep(client: Client, lab: Lab) -> None:
+    fields = [preview(client, lab), preview(client, lab, OTHER_ADDRESS)]
+
+    def sweep(sent: dict[str, str]) -> bool:
+        try:
+            sweeping.send("admin", lab.sender.relayer, sent["to"], int(sent["amount"]), sent["key"], "")
+        except Conflict:
+            return False
+        return True
+
+    assert sorted(in_threads(*(partial(sweep, each) for each in fields))) == [False, True]
+    assert Transaction.objects.count() == 1
 
 
 def test_a_preview_of_another_account_sends_nothing(client: Client, lab: Lab) -> None:
