@@ -49,6 +49,8 @@ SIDEBAR = {
     "Access tokens": "/admin/tokens/accesstoken/",
     "Users": "/admin/auth/user/",
     "Groups": "/admin/auth/group/",
+    "Incidents": "/admin/incidents/incident/",
+    "Alert routes": "/admin/incidents/alertroute/",
     "Audit log": "/admin/relayer_service/auditentry/",
     "Jobs": "/admin/relayer_service/job/",
     "Periodic work": "/admin/relayer_service/periodicrun/",

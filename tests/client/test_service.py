@@ -17,7 +17,7 @@ from relayer_client.fields import PriceSourceFields
 from tests.chain.hardhat import contracts, encode_call
 from tests.client.running import Service
 from tests.client.scripted_server import AT_ONCE
-from tests.concurrency import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.relayers.factories import ADDRESS, KEY
 from tests.transactions.hardhat import OTHER_ADDRESS, LocalChain
 
@@ -100,7 +100,8 @@ def test_the_state_of_a_relayer_is_read_and_nothing_is_sent(
     assert client.get_network("evm:hardhat").chain_id == 31337
     assert "evm:hardhat" in {network.id for network in client.list_networks(per_page=10)}
     assert client.health()
-    assert client.readiness().is_ready
+    # A check that takes too long on a busy machine has failed, and works the next time.
+    wait_until(lambda: client.readiness().is_ready)
 
 
 def test_a_fleet_is_managed(client: Client) -> None:

@@ -167,7 +167,8 @@ def native_fees(
     chain: Chain, case: Case, transaction: Transaction, sender: str, policies: dict[str, Any]
 ) -> tuple[Ratio, Ratio]:
     allowed = policies.get("whitelist_receivers")
-    if allowed is not None and (not transaction.to or not case.is_listed):
+    listed = {address.lower() for address in allowed or ()}
+    if allowed is not None and (not transaction.to or f"0x{transaction.to.hex()}" not in listed):
         what = "this receiver" if transaction.to else "creating contracts"
         description = f"The relayer's policy whitelist_receivers does not allow {what}."
         raise Refused(-32004, "Policy refused", description)
