@@ -21,7 +21,7 @@ from incidents.messages import plain_text, test_data
 from incidents.models import AlertMessage, AlertRoute
 from notifications.delivery import mail, posting, signing
 from relayer_service.audit.recording import acted, record
-from relayer_service.database.access import release_connection
+from relayer_service.database.access import is_unavailable, release_connection
 from relayer_service.database.clock import DatabaseNow, database_now
 from relayer_service.storage.encryption import DecryptionError
 
@@ -40,12 +40,23 @@ def send_due() -> None:
     """Send what is due on every route, in at most WEBHOOK_TIMEOUT_SECONDS."""
     due = AlertMessage.objects.filter(route=OuterRef("pk"), due_at__lte=DatabaseNow())
     routes = AlertRoute.objects.filter(Exists(due), enabled=True).values_list("pk", flat=True)
-    claimed = [message for pk in list(routes) for message in claim(pk)]
+    claimed = [message for pk in list(routes) for message in claim_safely(pk)]
     if claimed:
         # The connection returns to its pool, as receivers may take long.
         release_connection()
         for message, error in asyncio.run(attempt_all(claimed)):
             write_outcome(message, error)
+
+
+def claim_safely(route_pk: int) -> list[AlertMessage]:
+    """Claim the due messages of a route; one that fails does not keep others from theirs."""
+    try:
+        return claim(route_pk)
+    except Exception as error:
+        if is_unavailable(error):
+            raise
+        logger.exception("The alerts of a route cannot be read")
+        return []
 
 
 def claim(route_pk: int) -> list[AlertMessage]:
@@ -56,7 +67,8 @@ def claim(route_pk: int) -> list[AlertMessage]:
         if route is None:
             return []
         now = database_now()
-        keys = [message.pk for message in sendable(route, now)[:MAX_TOGETHER]]
+        together = posting.MAIL_THREADS if route.is_email else MAX_TOGETHER
+        keys = [message.pk for message in sendable(route, now)[:together]]
         # One that is just being left out is skipped.
         rows = AlertMessage.objects.filter(pk__in=keys, state=PENDING).order_by("pk")
         chosen = list(rows.select_for_update(skip_locked=True))
@@ -74,7 +86,8 @@ def sendable(route: AlertRoute, now: datetime) -> list[AlertMessage]:
     if route.is_quiet(now):
         # Staff who send a test want to see it.
         is_test = Q(incident=None)
-        pending = pending.filter(is_test | Q(incident__severe=True) if route.severe_passes else is_test)
+        is_severe = Q(incident__severe=True) | Q(incident__announced_severe=True, event=AlertMessage.Event.ENDED)
+        pending = pending.filter(is_test | is_severe if route.severe_passes else is_test)
     recent = set(messages.filter(attempted_at__gt=now - INTERVAL).exclude(key="").values_list("key", flat=True))
     first: dict[str, AlertMessage] = {}
     for message in pending[:MAX_READ]:
@@ -123,7 +136,7 @@ def write_outcome(message: AlertMessage, error: str) -> None:
     now = database_now()
     if not error:
         message.release(None, state=AlertMessage.State.SENT, sent_at=now, attempted_at=now, error="")
-    elif message.attempts <= len(RETRY_MINUTES):
+    elif message.attempts <= len(RETRY_MINUTES) and message.event != AlertMessage.Event.TEST:
         due_at = now + timedelta(minutes=RETRY_MINUTES[message.attempts - 1])
         message.release(due_at, attempted_at=now, error=error)
     else:

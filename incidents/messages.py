@@ -42,7 +42,7 @@ def summary(incident: Incident, event: str, number: int) -> str:
     text = one_line(f"{incident.title}, {incident.counted(number)}")
     if event == AlertMessage.Event.ENDED and incident.ended_at:
         return f"Ended after {duration(incident.started_at, incident.ended_at)}: {text} at most"
-    return f"Grown tenfold: {text}" if event == AlertMessage.Event.GREW else text
+    return f"Worse: {text}" if event == AlertMessage.Event.GREW else text
 
 
 def duration(start: datetime, end: datetime | None) -> str:

@@ -1,7 +1,6 @@
 import uuid
 from datetime import datetime, time
 from typing import Any, ClassVar
-from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -10,6 +9,7 @@ from django.utils import timezone
 from incidents.kinds import Kind
 from notifications.models import MAILTO, new_message_id, validate_target
 from relayer_service.audit.values import Hidden, hidden_column
+from relayer_service.console.dates import zone_or_utc
 from relayer_service.console.overview.attention import plural
 from relayer_service.net import addresses
 from relayer_service.storage.encryption import EncryptedJSONField
@@ -36,7 +36,8 @@ class Incident(models.Model):
     number = models.PositiveBigIntegerField(help_text="How many have it, as last read.")
     largest = models.PositiveBigIntegerField(help_text="How many had it at most.")
     announced = models.PositiveBigIntegerField(null=True, help_text="How many had it at the last alert.")
-    magnitude = models.PositiveSmallIntegerField(default=0, help_text="How often it has grown tenfold.")
+    announced_severe = models.BooleanField(default=False, help_text="Whether an alert has said that it is severe.")
+    magnitude = models.PositiveSmallIntegerField(default=0, help_text="How often it has got worse.")
     started_at = models.DateTimeField("start")
     opened_at = models.DateTimeField(help_text="When it was first read.")
     absent_since = models.DateTimeField(null=True, help_text="Since when it is no longer read.")
@@ -189,7 +190,7 @@ class AlertRoute(Resource):
     def is_quiet(self, now: datetime) -> bool:
         if self.quiet_from is None or self.quiet_until is None:
             return False
-        local: time = now.astimezone(ZoneInfo(self.time_zone)).time()
+        local: time = now.astimezone(zone_or_utc(self.time_zone)).time()
         if self.quiet_from < self.quiet_until:
             return self.quiet_from <= local < self.quiet_until
         return local >= self.quiet_from or local < self.quiet_until
@@ -200,7 +201,7 @@ class AlertMessage(Leased):
 
     class Event(models.TextChoices):
         BEGAN = "began", "Began"
-        GREW = "grew", "Grew tenfold"
+        GREW = "grew", "Got worse"
         ENDED = "ended", "Ended"
         TEST = "test", "Test"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from incidents.kinds import Problem, problems
 from incidents.messages import message_data
@@ -23,15 +23,18 @@ from relayers.models import RelayerTag
 
 # Queries of primary keys, one per cause.
 RelayerKeys = list[QuerySet[Any, Any]]
-# A problem is announced once it has lasted for this long, with the number that it has by then.
-SETTLE = timedelta(seconds=20)
+# A problem is announced once it has lasted for this long, with the number that it has by then. A node that fails is
+# severe from its second check on, a minute after the first.
+SETTLE_SEVERE, SETTLE = timedelta(seconds=20), timedelta(minutes=2)
 # It ends once it has been absent for this long, so that one that comes and goes is one incident.
 ABSENCE = timedelta(minutes=2)
 GROWTH = 10
+PENDING = AlertMessage.State.PENDING
 BEGAN, GREW, ENDED = AlertMessage.Event.BEGAN, AlertMessage.Event.GREW, AlertMessage.Event.ENDED
 # What a reading changes.
 COLUMNS = [
     *("title", "url", "severe", "unit", "number", "largest", "absent_since", "ended_at", "announced", "magnitude"),
+    "announced_severe",
     *("acknowledged_by", "acknowledged_at", "note"),
 ]
 PRUNE_BATCH_SIZE = 1_000
@@ -40,7 +43,7 @@ PRUNE_BATCH_SIZE = 1_000
 def watch() -> None:
     """Read the causes once; open, update and end incidents, and write the messages about them."""
     # Before the transaction: it waits for other parts of the service.
-    subjects = all_subjects()
+    subjects, is_complete = all_subjects()
     found = problems(cause for subject in subjects for cause in subject.causes)
     with transaction.atomic():
         now = database_now()
@@ -48,12 +51,14 @@ def watch() -> None:
         incidents = list(Incident.objects.filter(ended_at=None).select_for_update().order_by("pk"))
         before = {incident.pk: columns_of(incident) for incident in incidents}
         for incident in incidents:
-            observe(incident, found.get(incident.key), now)
+            if is_complete or incident.key in found:
+                observe(incident, found.get(incident.key), now)
         relayers = relayers_of(incidents, found, subjects)
         announce(incidents, relayers, now)
         note_acknowledgements(incidents, found)
         changed = [incident for incident in incidents if columns_of(incident) != before[incident.pk]]
         Incident.objects.bulk_update(changed, COLUMNS, batch_size=100)
+    with transaction.atomic():
         note_relayers(incidents, relayers)
 
 
@@ -135,11 +140,13 @@ def next_event(incident: Incident, now: datetime) -> str | None:
     """Return what to report of an incident that was announced, and note that it is now."""
     if incident.ended_at is not None:
         return ENDED
-    if incident.absent_since is None and now - incident.opened_at >= SETTLE:
-        if incident.announced is None:
-            incident.announced = incident.number
-        elif incident.number >= GROWTH * incident.announced:
-            incident.announced = incident.number
+    if incident.absent_since is not None or now - incident.opened_at < (SETTLE_SEVERE if incident.severe else SETTLE):
+        return None
+    is_first = incident.announced is None
+    is_worse = incident.severe and not incident.announced_severe
+    if is_first or is_worse or incident.number >= GROWTH * (incident.announced or 0):
+        incident.announced, incident.announced_severe = incident.number, incident.announced_severe or incident.severe
+        if not is_first:
             incident.magnitude += 1
             return GREW
     return None
@@ -147,8 +154,14 @@ def next_event(incident: Incident, now: datetime) -> str | None:
 
 def write(incident: Incident, event: str, routes: Sequence[AlertRoute], now: datetime) -> None:
     """Write one message per route, and leave out earlier ones of the incident that no worker has begun to send."""
-    earlier = AlertMessage.objects.filter(incident=incident, route__in=routes, state=AlertMessage.State.PENDING)
-    if routes and event != BEGAN:
+    earlier = AlertMessage.objects.filter(incident=incident, route__in=routes, state=PENDING)
+    if routes and event == BEGAN:
+        # Of incidents of the same problem that have ended, unless receivers know of their begin.
+        known = AlertMessage.objects.filter(
+            incident=OuterRef("incident"), route=OuterRef("route"), event=BEGAN, attempts__gt=0
+        )
+        earlier = AlertMessage.objects.filter(~Exists(known), key=incident.key, route__in=routes, state=PENDING)
+    if routes:
         earlier.filter(attempts=0).update(state=AlertMessage.State.SKIPPED, due_at=None)
     AlertMessage.objects.bulk_create(
         AlertMessage(
@@ -184,11 +197,15 @@ def note_relayers(incidents: Iterable[Incident], relayers: Mapping[int, RelayerK
         if not lists:
             continue
         stored = set(incident.relayers.values_list("relayer", flat=True))
-        if len(stored) < maximum:
-            new = {pk for keys in lists for pk in keys[:maximum]} - stored
-            IncidentRelayer.objects.bulk_create(
-                IncidentRelayer(incident=incident, relayer_id=pk) for pk in sorted(new)[: maximum - len(stored)]
-            )
+        new: set[int] = set()
+        for keys in lists:
+            if len(stored) + len(new) < maximum:
+                new |= {*keys[:maximum]} - stored
+        # Another worker may store the same ones concurrently.
+        IncidentRelayer.objects.bulk_create(
+            (IncidentRelayer(incident=incident, relayer_id=pk) for pk in sorted(new)[: maximum - len(stored)]),
+            ignore_conflicts=True,
+        )
 
 
 def prune() -> None:

@@ -16,6 +16,9 @@ class AlertRouteWrite(Write[AlertRoute]):
     inserts_one_row = True
 
     def set(self, values: Values) -> None:
+        moves = not self.is_new and values.get("url", self.row.url) != self.row.url
+        if moves and self.row.has_secret and not values.get("secret"):
+            raise ValidationError({"secret": "to change the URL, enter the key again"})
         for name in COLUMNS:
             if name in values and values[name] != getattr(self.row, name):
                 setattr(self.row, name, values[name])

@@ -1,7 +1,6 @@
 """The admin's form for alert routes, with a write-only key."""
 
 from typing import Any
-from zoneinfo import available_timezones
 
 from django import forms
 from unfold.widgets import (
@@ -15,6 +14,7 @@ from incidents.kinds import Kind
 from incidents.models import AlertRoute
 from incidents.writes import AlertRouteWrite
 from notifications.models import MAX_ADDRESSES, mailto
+from relayer_service.console.dates import zone_names
 from relayer_service.console.forms import ResourceForm
 from relayers.console.filters import used_networks, used_tags
 from relayers.models import Relayer
@@ -68,7 +68,7 @@ class AlertRouteForm(ResourceForm):
     )
     time_zone = forms.ChoiceField(
         initial="UTC",
-        choices=lambda: [(name, name) for name in sorted(available_timezones())],
+        choices=lambda: [(name, name) for name in zone_names()],
         widget=UnfoldAdminSelectWidget,
         help_text="Of the quiet hours.",
     )

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import ObjectDoesNotExist
@@ -13,11 +13,24 @@ from django.utils.timesince import timeuntil
 
 
 def time_zone_of(user: Any) -> ZoneInfo | None:
-    """Return the time zone that a user has chosen; None for UTC, and if the system does not know it any more."""
+    """Return the time zone that a user has chosen; None if there is none."""
     try:
-        return ZoneInfo(user.preference.time_zone)
-    except (AttributeError, ObjectDoesNotExist, ZoneInfoNotFoundError, ValueError):
+        return zone_or_utc(user.preference.time_zone)
+    except (AttributeError, ObjectDoesNotExist):
         return None
+
+
+def zone_or_utc(name: str) -> ZoneInfo:
+    """Return a time zone, or UTC if the system does not know it any more."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")
+
+
+def zone_names() -> list[str]:
+    """Return the time zones to choose from, without that of the machine."""
+    return sorted(available_timezones() - {"localtime"})
 
 
 # The help text of fields for times, which names the time zone of the page.

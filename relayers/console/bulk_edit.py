@@ -32,7 +32,7 @@ from spending.console.currencies import find_on_network
 from spending.console.formatting import audited_contracts
 
 APPLY, UNDO = "apply", "undo_relayer_edit"
-SALT = "relayers.bulk_edit"
+SALT, MAX_PREVIEW_SECONDS = "relayers.bulk_edit", 60 * 60
 OUTCOMES = ["refused", "changed", "unchanged"]
 STOPS = "A relayer whose balance is not above its new reserve stops sending: its transactions wait for funds."
 ONLY_FIRST = "The preview is of the first {:,}. The job checks each."
@@ -59,7 +59,7 @@ class BulkEditAdmin(ResourceAdmin):
         if not changed:
             return confirmation.ask(request, self, pending, title, texts, table, form, button="Preview")
         reason = form.cleaned_data["reason"]
-        signed = signing.dumps({"changes": form.changes, "reason": reason}, salt=SALT)
+        signed = signing.dumps({"changes": form.changes, "reason": reason}, salt=salt(request, pending))
         pending = replace(pending, hidden={**pending.hidden, APPLY: signed})
         texts.append(f"Reason: {reason}")
         button = f"Change {counted(changed)}"
@@ -68,7 +68,7 @@ class BulkEditAdmin(ResourceAdmin):
     def _start(self, request: HttpRequest, pending: PendingAction) -> HttpResponse:
         """Start the job of the changes that a preview has signed."""
         try:
-            edit = signing.loads(request.POST[APPLY], salt=SALT)
+            edit = signing.loads(request.POST[APPLY], salt=salt(request, pending), max_age=MAX_PREVIEW_SECONDS)
         except signing.BadSignature:
             raise BadRequest("Preview the changes first.") from None
         changes, reason, user = edit["changes"], edit["reason"], request.user
@@ -77,6 +77,11 @@ class BulkEditAdmin(ResourceAdmin):
         job = running.start(EDIT, pending.selection, user.get_username(), reason=reason, parameters=changes)
         announce(request, self, job)
         return pending.leave()
+
+
+def salt(request: HttpRequest, pending: PendingAction) -> str:
+    """Return what binds signed changes to the user and the relayers that were previewed."""
+    return f"{SALT}:{request.user.pk}:{pending.selection}"
 
 
 def counted(number: int) -> str:

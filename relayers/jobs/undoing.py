@@ -27,10 +27,10 @@ NEEDED = {TOP_UP: FUND, WEBHOOK_ID: VIEW_WEBHOOKS}
 
 
 def entries_of(job: Job, relayers: Collection[int]) -> dict[int, AuditEntry]:
-    """Return what a finished edit changed, by relayer. No request has an ID like that of a job."""
+    """Return what a finished edit changed last, by relayer. No request has an ID like that of a job."""
     rows = AuditEntry.objects.filter(object_type=type_of(Relayer), object_pk__in=[str(key) for key in relayers])
     rows = rows.filter(request_id=f"job-{job.pk}", action=AuditEntry.Action.CHANGED)
-    return {int(entry.object_pk): entry for entry in rows.order_by("object_pk")}
+    return {int(entry.object_pk): entry for entry in rows.order_by("pk")}
 
 
 def undoable_job(key: int) -> Job | None:

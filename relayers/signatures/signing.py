@@ -18,7 +18,7 @@ from relayer_service.api.exceptions import Conflict, Forbidden, ServiceUnavailab
 from relayer_service.audit.recording import acted, record, record_repeated
 from relayer_service.background.shares import waiting_for_others
 from relayers.models import Relayer, find_relayer
-from relayers.reach import reached
+from relayers.reach import reached, reaches
 from signers import signing
 from signers.backends.base import Signature, SignerError
 from spending.models import SpendingPolicy
@@ -95,6 +95,9 @@ def _allowed_relayer(request: SigningRequest) -> Relayer:
     """Return the relayer; raise an error unless it may sign this now."""
     relayer = find_relayer(request.relayer_id, Relayer.objects.select_related("signer", "health"))
     check_state(relayer, request.kind)
+    # Its tags may have changed while the signer answered.
+    if not reaches(request.allowed_relayers, relayer.identifier):
+        raise Forbidden
     if reason := signing.incompatibility(relayer.signer, relayer.network_type):
         raise ValidationError(reason, ErrorCode.NOT_ALLOWED)
     check_chain(relayer, request.typed_data)

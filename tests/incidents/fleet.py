@@ -73,4 +73,4 @@ def bodies(receiver: Receiver) -> list[dict[str, Any]]:
 
 
 def keys() -> set[str]:
-    return {cause.key for subject in all_subjects() for cause in subject.causes}
+    return {cause.key for subject in all_subjects()[0] for cause in subject.causes}

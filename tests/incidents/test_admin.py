@@ -69,6 +69,14 @@ def test_a_route_is_added_with_an_audit_entry_that_has_no_secret(admin_client: C
     }
 
 
+def test_a_key_is_not_sent_to_another_url_unless_it_is_entered_again(admin_client: Client) -> None:
+    add(admin_client, channel="pagerduty", url="", new_secret="s3cr3t-key")
+    page = f"{ROUTES}{AlertRoute.objects.get().pk}/change/"
+    moved = {**FORM, "url": "https://collector.example.com/"}
+    assert errors(admin_client.post(page, moved)) == {"new_secret": ["to change the URL, enter the key again"]}
+    assert admin_client.post(page, moved | {"new_secret": "other"}).status_code == 302
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "error"),
     [
@@ -170,7 +178,7 @@ def test_an_incident_shows_its_extent_who_knew_and_what_was_sent(admin_client: C
         "Acknowledged by ada, 2026-01-01 12:00 UTC: On it",
         "<b>Treasury</b>",
         "Began to ops sent 2026-01-01 12:00:00 UTC",
-        "Grew tenfold to ops pending Returned HTTP 500. Next attempt now.",
+        "Got worse to ops pending Returned HTTP 500. Next attempt now.",
     ):
         assert each in shown
 

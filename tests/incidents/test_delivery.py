@@ -165,6 +165,26 @@ def test_alerts_wait_for_the_end_of_quiet_hours_unless_they_are_severe(clock: Cl
     assert len(server.requests) == 5
 
 
+def test_a_time_zone_that_is_gone_is_utc_and_a_broken_route_stops_no_other(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, log: Log
+) -> None:
+    assert route(quiet_from=time(11), quiet_until=time(13), time_zone="Mars/Olympus").is_quiet(NOON)
+    with receiver() as hook:
+        broken, works = route("broken", hook.url), route("works", hook.url)
+        for each in (broken, works):
+            message(each, incident(key=each.identifier))
+        read = delivery.sendable
+
+        def sendable(each: AlertRoute, now: datetime) -> list[AlertMessage]:
+            if each == broken:
+                raise ValueError("broken")
+            return read(each, now)
+
+        monkeypatch.setattr(delivery, "sendable", sendable)
+        delivery.send_due()
+        assert len(hook.requests) == 1
+
+
 def test_nothing_is_sent_by_a_disabled_route_until_it_is_enabled(clock: Clock) -> None:
     with receiver() as server:
         ops = route(url=server.url, enabled=False)

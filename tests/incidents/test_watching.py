@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import OperationalError
 from django.test import Client
 
 from incidents import delivery, watching
@@ -13,6 +14,7 @@ from relayer_service.models import WorkerProcess
 from relayers.models import Relayer
 from relayers.models.tags import save_tags
 from tests.concurrency import in_threads
+from tests.conftest import Log
 from tests.incidents.factories import message, route
 from tests.incidents.fleet import NETWORK, TITLE, incidents, node_down, node_up, relayers, watch, written
 from tests.notifications.clock import NOON, Clock
@@ -73,10 +75,45 @@ def test_it_is_reported_once_when_it_grows_tenfold_and_when_it_ends(clock: Clock
     watch(clock, times=15)
     assert written(ops) == [
         f"began: {TITLE}, 1 relayer",
-        f"grew: Grown tenfold: {TITLE}, 10 relayers",
-        f"grew: Grown tenfold: {TITLE}, 150 relayers",
+        f"grew: Worse: {TITLE}, 10 relayers",
+        f"grew: Worse: {TITLE}, 150 relayers",
         f"ended: Ended after 5 minutes: {TITLE}, 150 relayers at most",
     ]
+
+
+def test_what_is_not_severe_is_announced_later_and_once_more_when_it_is(clock: Clock) -> None:
+    relayers(1)
+    ops = route(kinds=["node_down"])
+    node_down(clock, disabled=False)
+    watch(clock, times=12)
+    assert written(ops) == []
+    watch(clock)
+    AlertMessage.objects.update(state="sent", due_at=None)
+    node_down(clock)
+    watch(clock, times=3)
+    assert [message.data["severity"] for message in AlertMessage.objects.order_by("pk")] == ["warning", "severe"]
+    assert [line.partition(":")[0] for line in written(ops)] == ["began", "grew"]
+
+
+def test_a_part_that_cannot_be_read_ends_no_problem_and_hides_no_other(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, log: Log
+) -> None:
+    relayers(1)
+    node_down(clock)
+    watch(clock)
+
+    def fail(request: Any) -> None:
+        raise OperationalError("canceling statement due to statement timeout")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("relayers.console.overview.attention", fail)
+        hook = factories.notification("hook")
+        type(hook).objects.filter(pk=hook.pk).update(failing_since=NOON, failing_error="Returned HTTP 500.")
+        watch(clock, times=20)
+    assert {incident.kind: incident.absent_since for incident in Incident.objects.exclude(kind="silent_worker")} == {
+        "node_down": None,
+        "webhook_failing": None,
+    }
 
 
 def test_what_comes_back_after_its_end_is_another_incident(clock: Clock) -> None:
@@ -137,7 +174,7 @@ def test_a_route_gets_alerts_by_kind_network_tag_and_severity(
     save_tags({one.pk: ["eu"], other.pk: ["prod"]})
     route(**changes)
     node_down(clock, disabled=False)
-    watch(clock, times=4)
+    watch(clock, times=14)
     assert AlertMessage.objects.filter(key__startswith="node_down").count() == number
 
 
@@ -150,6 +187,18 @@ def test_a_later_message_replaces_those_that_were_not_sent(clock: Clock) -> None
     watch(clock, times=14)
     states = list(AlertMessage.objects.filter(route=ops).order_by("pk").values_list("event", "state"))
     assert states == [("began", "skipped"), ("ended", "pending")]
+
+
+def test_a_new_incident_does_not_wait_behind_what_nobody_was_told_of_earlier_ones(clock: Clock) -> None:
+    relayers(1)
+    ops = route(kinds=["node_down"])
+    for _ in range(3):
+        node_down(clock)
+        watch(clock, times=4)
+        node_up()
+        watch(clock, times=14)
+    states = list(AlertMessage.objects.filter(route=ops).order_by("pk").values_list("event", "state"))
+    assert states == [*[("began", "skipped"), ("ended", "skipped")] * 2, ("began", "skipped"), ("ended", "pending")]
 
 
 def test_a_message_that_a_worker_has_begun_to_send_is_not_left_out(clock: Clock) -> None:

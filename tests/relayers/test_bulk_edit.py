@@ -343,9 +343,16 @@ def test_staff_change_what_they_may_change_one_by_one(client: Client, admin_clie
     user.user_permissions.add(Permission.objects.get(codename="change_relayer"))
     fields = editor.post(LIST, select(relayer)).context["form"].fields
     assert not {"nodes_change", "nodes", "webhook_change", "webhook", "top_up_change", *amounts} & {*fields}
-    # Not with what another user has previewed, and not with values that no preview has signed.
-    answers = [editor.post(LIST, each) for each in (*signed, signed[0] | {"apply": signed[0]["apply"] + "x"})]
-    assert [answer.status_code for answer in answers] == [302, 403, 403, 400]
+    # Not with what another user has previewed, for other relayers, or without a right that was lost meanwhile.
+    own = hidden_fields(preview(editor, relayer, minimum_change="set", minimum="1"))
+    others = own | {"confirmed": str(rich.pk)}
+    answers = [editor.post(LIST, each) for each in (*signed, others)]
+    assert [answer.status_code for answer in answers] == [400] * 4
+    viewing = Permission.objects.get(codename="view_notification")
+    user.user_permissions.add(viewing)
+    cleared = hidden_fields(preview(editor, relayer, webhook_change="clear"))
+    user.user_permissions.remove(viewing)
+    assert [editor.post(LIST, each).status_code for each in (cleared, own)] == [403, 302]
     assert Job.objects.get().parameters == {"min_balance": "1"}
 
 

@@ -69,6 +69,18 @@ def test_a_lane_waits_for_funds_as_long_as_its_rows_do(local_chain: LocalChain) 
     assert Lane.objects.get().waiting == ""
 
 
+def test_what_no_account_can_have_stops_no_lane(local_chain: LocalChain) -> None:
+    relayer = relayers.relayer(network="hardhat", rpc_urls=[{"url": local_chain.url, "weight": 100}])
+    lane = leasing.claim(factories.lane(relayer).pk)
+    assert lane is not None
+    for _ in range(10):
+        factories.transaction(lane, to=RECEIVER, value_text=str(2**256 - 1))
+    for _ in range(3):
+        take_turn(lane)
+    assert Lane.objects.get().missing_text == "9" * 78
+    assert {row.reason_code for row in Transaction.objects.all()} == {"funds"}
+
+
 def test_it_is_shown_on_every_page_within_a_minute(admin_client: Client, settings: Settings) -> None:
     settings.EXTENSIONS = ["transactions"]
     checked: dict[str, Any] = {"balance_text": "5", "nonce": 7, "checked_at": database_now()}

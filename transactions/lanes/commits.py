@@ -140,7 +140,7 @@ def _postpone(changes: Changes, row: Transaction, wait: Wait) -> None:
     due_at = changes.now + timedelta(seconds=wait.seconds)
     columns = {"status_reason": wait.reason, "due_at": due_at, "tries": row.tries + 1}
     if wait.missing:
-        columns |= {"reason_code": Transaction.Reason.FUNDS, "waiting_cost_text": str(wait.missing.cost)}
+        columns |= {"reason_code": Transaction.Reason.FUNDS, "waiting_cost_text": amount_text(wait.missing.cost)}
     elif wait.is_over_limit:
         columns["reason_code"] = Transaction.Reason.LIMIT
     changes.update(row, **columns)

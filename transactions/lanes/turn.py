@@ -146,7 +146,8 @@ class Turn:
                 await self._set_waiting(Waiting.SIGNER, failure)
             elif missing := drafting.missing or drafting.missing_funds(others):
                 await self._set_waiting(Waiting.FUNDS, missing.details, missing.amount)
-            else:
+            elif not (others and work.lane.waiting == Waiting.FUNDS):
+                # Else they still wait, until they are planned again.
                 await self._set_waiting("")
         attempts = await self._threads.database(commit, self.lane, result) if result else []
         await self._broadcast(attempts)

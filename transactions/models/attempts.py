@@ -4,10 +4,13 @@ from django.db import models
 
 from transactions.models.lanes import Lane
 
+# No account has more; callers may ask for more.
+MAX_AMOUNT = 10**78 - 1
+
 
 def amount_text(amount: int | None) -> str:
-    """Return an amount as columns store it; "" if there is none."""
-    return "" if amount is None else str(amount)
+    """Return an amount as columns store it, at most the largest that they can; "" if there is none."""
+    return "" if amount is None else str(min(amount, MAX_AMOUNT))
 
 
 class Attempt(models.Model):

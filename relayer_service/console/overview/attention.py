@@ -131,10 +131,15 @@ class GroupedRows(NamedTuple):
         )
 
 
+def declared_functions(attribute: str) -> list[Callable[[HttpRequest], Any]]:
+    """Return the functions that all apps declare under an attribute, by position."""
+    positions = [item for app in apps.get_app_configs() for item in getattr(app, attribute, {}).items()]
+    return [import_string(path) for _, path in sorted(positions)]
+
+
 def declared(attribute: str, request: HttpRequest) -> list[Any]:
     """Return the results of the functions that all apps declare under an attribute, by position."""
-    positions = [item for app in apps.get_app_configs() for item in getattr(app, attribute, {}).items()]
-    results = [import_string(path)(request) for _, path in sorted(positions)]
+    results = [function(request) for function in declared_functions(attribute)]
     return [result for result in results if result is not None]
 
 

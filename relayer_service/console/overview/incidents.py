@@ -8,6 +8,7 @@ An app declares what returns the pages of incidents by cause as `incident_urls`,
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,17 @@ from django.views.decorators.http import require_POST
 
 from relayer_service.audit.recording import created, deleted, record
 from relayer_service.background.tasks import periodic
-from relayer_service.console.overview.attention import AttentionSubject, Cause, Example, declared
+from relayer_service.console.overview.attention import (
+    MAX_CAUSES,
+    AttentionSubject,
+    Cause,
+    Example,
+    declared,
+    declared_functions,
+)
 from relayer_service.models import Acknowledgement
+
+logger = logging.getLogger(__name__)
 
 MAX_ROWS = 15
 MAX_ACKNOWLEDGED = 50
@@ -204,11 +214,23 @@ class Everyone:
         return True
 
 
-def all_subjects() -> list[AttentionSubject]:
-    """Return every subject as it is now, without a user."""
+def all_subjects() -> tuple[list[AttentionSubject], bool]:
+    """Return every subject as it is now, without a user, and whether all problems are among them.
+
+    A subject that cannot be read does not hide the others.
+    """
     request: Any = HttpRequest()
     request.user = Everyone()
-    return declared("attention_subjects", request)
+    subjects, is_complete = [], True
+    for function in declared_functions("attention_subjects"):
+        try:
+            subject = function(request)
+        except Exception:
+            logger.exception("A part of Needs attention cannot be read")
+            is_complete = False
+        else:
+            subjects += [subject] if subject is not None else []
+    return subjects, is_complete and all(len(subject.causes) < MAX_CAUSES for subject in subjects)
 
 
 @periodic(seconds=60)
@@ -217,7 +239,10 @@ def prune_acknowledgements() -> None:
     found = list(Acknowledgement.objects.values_list("pk", "cause", "at"))
     if not found:
         return
-    current = {cause.key for subject in all_subjects() for cause in subject.causes}
+    subjects, is_complete = all_subjects()
+    if not is_complete:
+        return
+    current = {cause.key for subject in subjects for cause in subject.causes}
     ended = [(pk, at) for pk, key, at in found if key not in current]
     for pk, at in ended:
         # Unless it was acknowledged again in the meantime.

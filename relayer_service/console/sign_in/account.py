@@ -1,7 +1,6 @@
 """The page of one's own account: the time zone, and the sessions, which owners see and end on a user's page, too."""
 
 from typing import Any
-from zoneinfo import available_timezones
 
 from django import forms
 from django.contrib import admin, messages
@@ -14,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from relayer_service.console.dates import zone_names
 from relayer_service.sign_in.models import UserPreference
 from relayer_service.sign_in.sessions import end, sessions_of
 
@@ -28,7 +28,7 @@ class TimeZoneForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field: Any = self.fields["time_zone"]
-        field.choices = [(name, name.replace("_", " ")) for name in sorted(available_timezones() - {"localtime"})]
+        field.choices = [(name, name.replace("_", " ")) for name in zone_names()]
 
 
 @never_cache

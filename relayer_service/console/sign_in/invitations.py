@@ -30,14 +30,17 @@ TEXTS = [
 ]
 
 
-def invite(user: User) -> str:
+def invite(key: int) -> str:
     """Return the path of a new invitation; earlier ones end. The token is in the query, which is not logged."""
     with transaction.atomic():
+        user = User.objects.select_for_update().get(pk=key)
+        if user.has_usable_password():
+            raise PermissionDenied
         user.set_unusable_password()
         user.save(update_fields=["password"])
         record([acted(user, "Invited")])
-    key, token = urlsafe_base64_encode(force_bytes(user.pk)), default_token_generator.make_token(user)
-    return reverse("admin:invitation", args=[key], query={"token": token})
+    name, token = urlsafe_base64_encode(force_bytes(user.pk)), default_token_generator.make_token(user)
+    return reverse("admin:invitation", args=[name], query={"token": token})
 
 
 # Untyped, like the admin classes that it is mixed with.
@@ -55,7 +58,7 @@ class Inviting:
         context = {
             **admin.site.each_context(request),
             "title": f"Invitation of {user}",
-            "link": request.build_absolute_uri(invite(user)),
+            "link": request.build_absolute_uri(invite(user.pk)),
             "back": pending.back,
         }
         response = render(request, "admin/account/invitation.html", context)
@@ -103,6 +106,7 @@ class InvitationView(PasswordResetConfirmView):
             if current is None or current.password != form.user.password:
                 messages.error(self.request, "This invitation was used or withdrawn.")
                 return HttpResponseRedirect(str(self.success_url))
-            record([acted(form.user, "Accepted the invitation")])
+            form.user = current
+            record([acted(current, "Accepted the invitation")])
             messages.success(self.request, "Your password is set. Sign in with it.")
             return super().form_valid(form)

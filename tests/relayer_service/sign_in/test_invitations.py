@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.test import Client
 
+from relayer_service.console.sign_in import invitations
 from tests.relayer_service.sign_in.signing_in import PASSWORD, recorded, sign_in
 
 USERS = "/admin/auth/user/"
@@ -72,6 +74,14 @@ def test_links_end_with_a_newer_one_after_three_days_and_with_the_user(
     settings.PASSWORD_RESET_TIMEOUT = 60
     accept(second)
     assert User.objects.get(pk=ada.pk).has_usable_password()
+
+
+def test_an_invitation_does_not_undo_a_password_that_was_just_set(ada: User) -> None:
+    ada.set_password(PASSWORD)
+    ada.save()
+    with pytest.raises(PermissionDenied):
+        invitations.invite(ada.pk)
+    assert User.objects.get(pk=ada.pk).check_password(PASSWORD)
 
 
 def test_of_two_that_open_a_link_the_first_sets_the_password(admin_client: Client, ada: User) -> None:
