@@ -59,7 +59,7 @@ def _derivation(name: Any, parameters: dict[str, Any]) -> Scrypt | PBKDF2HMAC:
     n, r, p = (_integer(parameters, each, MAX_SCRYPT_COST) for each in ("n", "r", "p"))
     if n == 1 or n & (n - 1):
         raise KeystoreError("n must be a power of 2")
-    if 128 * r * (n + p) > MAX_SCRYPT_BYTES or n * r * p > MAX_SCRYPT_COST:
+    if 128 * r * max(n, p) > MAX_SCRYPT_BYTES or n * r * p > MAX_SCRYPT_COST:
         raise KeystoreError("n, r and p are too high")
     return Scrypt(salt, KEY_BYTES, n, r, p)
 

@@ -230,7 +230,10 @@ SEARCHES = {
     "at_from=2026-01-02&at_to=2026-01-02": ["b"],
     "at_from=2026-01-02": ["c", "b"],
 }
-TYPES = "access token, delivery, fee token, group, lane, notification, relayer, signer, transaction, user"
+TYPES = (
+    "access token, alert route, delivery, fee token, group, incident, lane, notification, relayer, signer, "
+    "transaction, user"
+)
 
 
 def test_the_list_is_searched_and_filtered_by_this_and_nothing_else(admin_client: Client) -> None:

@@ -8,6 +8,7 @@ from django.contrib.auth.models import Group, User
 from django.db.models import CharField, Model
 from django.utils import timezone
 
+from incidents.models import AlertRoute
 from notifications.models import Notification
 from relayer_service.audit.recording import snapshot
 from relayer_service.models import Acknowledgement
@@ -34,6 +35,10 @@ SET_BY_FORMS: dict[type[Model], set[str]] = {
 IDENTIFIER = {"identifier": "it cannot be changed, and each entry has it as its object id"}
 NOT_RECORDED: dict[type[Model], dict[str, str]] = {
     **dict.fromkeys([Signer, Notification, Item], IDENTIFIER),
+    AlertRoute: {
+        **IDENTIFIER,
+        **dict.fromkeys(["quiet_from", "quiet_until", "time_zone"], "they are recorded as its quiet hours"),
+    },
     Relayer: {**IDENTIFIER, "funding_relayer": "it is recorded as a part of its top-up"},
     Acknowledgement: dict.fromkeys(["cause", "title", "severe", "by", "at", "note"], "the entry has it otherwise"),
     NodeOutage: dict.fromkeys(["url", "until", "by", "reason"], "the entry has it otherwise"),
@@ -56,6 +61,7 @@ def examples() -> dict[type[Model], list[Any]]:
     return {
         Signer: [relayer.signer],
         Notification: [relayer.notification],
+        AlertRoute: [AlertRoute(url="https://hooks.example.com/")],
         Relayer: [relayer],
         FeeToken: [FeeToken.objects.create(network="sepolia", symbol="USDC", address=factories.ADDRESS)],
         PriceSource: [PriceSource(**filled | {"kind": kind}) for kind in PriceSource.Kind],
