@@ -154,15 +154,18 @@ def next_event(incident: Incident, now: datetime) -> str | None:
 
 def write(incident: Incident, event: str, routes: Sequence[AlertRoute], now: datetime) -> None:
     """Write one message per route, and leave out earlier ones of the incident that no worker has begun to send."""
-    earlier = AlertMessage.objects.filter(incident=incident, route__in=routes, state=PENDING)
-    if routes and event == BEGAN:
+    if not routes:
+        return
+    earlier = AlertMessage.objects.filter(key=incident.key, route__in=routes, state=PENDING, attempts=0)
+    if event == BEGAN:
         # Of incidents of the same problem that have ended, unless receivers know of their begin.
         known = AlertMessage.objects.filter(
             incident=OuterRef("incident"), route=OuterRef("route"), event=BEGAN, attempts__gt=0
         )
-        earlier = AlertMessage.objects.filter(~Exists(known), key=incident.key, route__in=routes, state=PENDING)
-    if routes:
-        earlier.filter(attempts=0).update(state=AlertMessage.State.SKIPPED, due_at=None)
+        earlier = earlier.filter(~Exists(known))
+    else:
+        earlier = earlier.filter(incident=incident)
+    earlier.update(state=AlertMessage.State.SKIPPED, due_at=None)
     AlertMessage.objects.bulk_create(
         AlertMessage(
             route=route,

@@ -13,7 +13,8 @@ from unfold.widgets import (
 from incidents.kinds import Kind
 from incidents.models import AlertRoute
 from incidents.writes import AlertRouteWrite
-from notifications.models import MAX_ADDRESSES, mailto
+from notifications.console.forms import addresses_field
+from notifications.models import mailto
 from relayer_service.console.dates import zone_names
 from relayer_service.console.forms import ResourceForm
 from relayers.console.filters import used_networks, used_tags
@@ -43,12 +44,7 @@ class AlertRouteForm(ResourceForm):
         help_text="Of a webhook, or an incoming webhook of Slack. PagerDuty and Opsgenie: leave empty for their event "
         "API; Opsgenie in the EU is https://api.eu.opsgenie.com/v2/alerts.",
     )
-    addresses = forms.CharField(
-        label="E-mail addresses",
-        required=False,
-        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "ops@example.com, oncall@example.com"}),
-        help_text=f"Separated by commas, at most {MAX_ADDRESSES}.",
-    )
+    addresses = addresses_field()
     new_secret = forms.CharField(
         label="Key",
         required=False,

@@ -24,6 +24,15 @@ def event_choices() -> list[tuple[str, str]]:
     return [*((group, f"All of {group}") for group in groups()), *((name, name) for name in names)]
 
 
+def addresses_field() -> forms.CharField:
+    return forms.CharField(
+        label="E-mail addresses",
+        required=False,
+        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "ops@example.com, oncall@example.com"}),
+        help_text=f"Separated by commas, at most {MAX_ADDRESSES}.",
+    )
+
+
 class NotificationForm(ResourceForm):
     write_class = NotificationWrite
     field_names = {"events": "chosen_events", "signing_key": "new_signing_key"}
@@ -34,12 +43,7 @@ class NotificationForm(ResourceForm):
         widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "https://example.com/webhooks"}),
         help_text="Events are sent to this absolute http or https URL.",
     )
-    addresses = forms.CharField(
-        label="E-mail addresses",
-        required=False,
-        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "ops@example.com, oncall@example.com"}),
-        help_text=f"Separated by commas, at most {MAX_ADDRESSES}.",
-    )
+    addresses = addresses_field()
     new_signing_key = forms.CharField(
         label="Signing key",
         required=False,
