@@ -99,6 +99,7 @@ def test_a_transaction_in_flight_is_replaced_sped_up_and_canceled(bench: Bench) 
     assert bench.relayer.cancel(three).is_canceled
     for each in (one, two, three):
         wait_for_another_hash(bench, each)
+        bench.move(each, "submitted")
     for each, status in ((one, "confirmed"), (two, "confirmed"), (three, "canceled")):
         bench.move(each, status)  # type: ignore[arg-type]  # literals in a tuple are strings
     final = bench.relayer.wait_all(sent, "final")
@@ -123,6 +124,24 @@ def test_all_open_transactions_are_canceled(bench: Bench) -> None:
     ids, failed = result.queued_for_cancellation_transaction_ids, result.failed_to_queue_transaction_ids
     assert (ids, failed, result.total_processed) == ((sent.id,), (), 1)
     assert bench.relayer.get_transaction(sent).is_canceled
+
+
+def test_lists_are_filtered(bench: Bench) -> None:
+    key = str(uuid4())
+    sent = bench.relayer.send(
+        to=RECEIVER, value=1, idempotency_key=key, external_id=key, metadata={"order": f"a:{key}"}
+    )
+    bench.move(sent, "submitted")
+    find = bench.relayer.list_transactions
+    assert find(to="0x" + "11" * 20).first() is None
+    for found in (find(idempotency_key=key), find(external_id=key), find(metadata=f"order:a:{key}")):
+        assert [each.id for each in found] == [sent.id]
+    assert sent.id in [each.id for each in find(to=RECEIVER.lower())]
+    nonce = bench.relayer.get_transaction(sent).nonce
+    assert nonce is not None
+    assert bench.relayer.get_transaction_by_nonce(nonce).id == sent.id
+    with pytest.raises(errors.NotFound, match=f"Transaction with nonce {10**9} not found"):
+        bench.relayer.get_transaction_by_nonce(10**9)
 
 
 def test_a_transaction_that_does_not_exist_is_not_found(bench: Bench) -> None:

@@ -78,6 +78,34 @@ def key_or_new(key: str | None) -> str:
     return key
 
 
+def check_names(kind: str, given: Mapping[str, Any], declared: Any) -> None:
+    """Raise `TypeError` for keyword arguments that a TypedDict does not declare."""
+    if unknown := given.keys() - declared.__annotations__.keys():
+        raise TypeError(f"Unknown {kind}: {', '.join(sorted(unknown))}.")
+
+
+def list_query(declared: Any, filters: Mapping[str, Any], per_page: int) -> dict[str, Any]:
+    """Return the query of a list. The service would ignore a filter that it does not know."""
+    check_names("filter", filters, declared)
+    return {**filters, "per_page": per_page}
+
+
+def check_floats(value: Any, *path: Any) -> None:
+    """Raise `TypeError` for a float anywhere in a body."""
+    if isinstance(value, float):
+        advice = "Use an integer or a Decimal; half a coin is int(Decimal('0.5') * 10**18)"
+        raise TypeError(f"{'.'.join(map(str, path))} is a float, which is rounded. {advice}.")
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for name, item in items:
+        check_floats(item, *path, name)
+
+
+def check_deletion(body: Any) -> None:
+    """Raise `TypeError` for the response to another operation, which returns an object."""
+    if not isinstance(body["data"], str):
+        raise TypeError("This is not the response to a deletion.")
+
+
 def transaction_id(value: str) -> str:
     """Return the ID of a transaction in its canonical form."""
     try:

@@ -1,7 +1,8 @@
-"""Transfers of ERC-20 tokens: exact amounts, and the data of the call."""
+"""Transfers of ERC-20 tokens: exact amounts, and the call of the contract."""
 
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypedDict
 
 from relayer_client.addresses import check_address
 
@@ -9,10 +10,15 @@ TRANSFER = "a9059cbb"
 MAX_UNITS = 2**256 - 1
 
 
+class Call(TypedDict):
+    to: str
+    data: str
+
+
 def to_units(amount: Decimal | int, decimals: int) -> int:
     """Return an amount of whole tokens in their smallest unit, or raise `ValueError` if it is not exact."""
     if not isinstance(amount, Decimal | int) or isinstance(amount, bool):
-        raise TypeError(f"The amount must be a Decimal or an int, not {type(amount).__name__}.")
+        raise TypeError(f'The amount must be a Decimal, as Decimal("12.50"), or an int, not {type(amount).__name__}.')
     if isinstance(amount, Decimal) and not amount.is_finite():
         raise ValueError(f"The amount must be a number, not {amount}.")
     units = Fraction(amount) * 10**decimals
@@ -23,6 +29,7 @@ def to_units(amount: Decimal | int, decimals: int) -> int:
     return int(units)
 
 
-def transfer_data(to: str, units: int) -> str:
-    """Return the data of `transfer(address,uint256)`."""
-    return f"0x{TRANSFER}{check_address(to)[2:].lower():0>64}{units:064x}"
+def transfer(token: str, to: str, amount: Decimal | int, *, decimals: int) -> Call:
+    """Return the fields that transfer whole tokens, such as for `relayer.dry_run`, `relayer.replace` and `enqueue`."""
+    receiver, units = check_address(to)[2:].lower(), to_units(amount, decimals)
+    return {"to": check_address(token), "data": f"0x{TRANSFER}{receiver:0>64}{units:064x}"}

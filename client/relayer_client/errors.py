@@ -6,6 +6,7 @@ Codes are those of docs/errors.md; an unknown one raises the class of its status
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
 class RelayerClientError(Exception):
     """Any failure of a call. It can be pickled and copied, with its attributes.
 
-    With `may_have_been_carried_out`, an attempt of the call, not always the last one, may have changed something.
+    With `may_have_been_carried_out`, an attempt of the call, not always the last one, may have changed something. The
+    logs of the service have the request under `request_id`, which is None if it cannot have arrived.
     """
 
     may_have_been_carried_out = False
+    request_id: str | None = None
 
     def __str__(self) -> str:
-        message = super().__str__()
-        return f"The call may have been carried out. {message}" if self.may_have_been_carried_out else message
+        request = f"Request {self.request_id}: " if self.request_id else ""
+        doubt = "The call may have been carried out. " if self.may_have_been_carried_out else ""
+        return request + doubt + super().__str__()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without `__init__`, whose arguments are not those of the exception.
@@ -53,7 +57,7 @@ class RequestFailed(RelayerClientError):
 
 
 class ConnectionFailed(RequestFailed):
-    """No connection was made, and no earlier attempt of the call can have been carried out."""
+    """No connection was made, and no earlier attempt of the call can have been carried out. It has no `request_id`."""
 
 
 class ConnectionLost(RequestFailed):
@@ -197,22 +201,11 @@ BY_STATUS: dict[int, type[ApiError]] = {
     503: Unavailable,
     504: Unavailable,
 }
+# By the name of the class, which is the code: `IdTaken` is `id_taken`.
 BY_CODE: dict[str, type[ApiError]] = {
-    "insufficient_scope": InsufficientScope,
-    "relayer_paused": RelayerPaused,
-    "relayer_disabled": RelayerDisabled,
-    "signing_not_allowed": SigningNotAllowed,
-    "spending_refused": SpendingRefused,
-    "id_taken": IdTaken,
-    "in_use": InUse,
-    "idempotency_key_reused": IdempotencyKeyReused,
-    "account_unknown": AccountUnknown,
-    "account_taken": AccountTaken,
-    "not_changeable": NotChangeable,
-    "queue_full": QueueFull,
-    "database_unavailable": DatabaseUnavailable,
-    "nodes_unavailable": NodesUnavailable,
-    "signer_unavailable": SignerUnavailable,
+    re.sub(r"\B([A-Z])", r"_\1", kind.__name__).lower(): kind
+    for parent in set(BY_STATUS.values())
+    for kind in parent.__subclasses__()
 }
 # What ends by itself: a later call may succeed.
 TRANSIENT = (RequestFailed, TooManyRequests, Unavailable)
@@ -221,14 +214,12 @@ REDIRECTS = frozenset({301, 302, 307, 308})
 
 
 @contextmanager
-def unreadable_as_error(idempotency_key: str | None = None, *, reads: bool = True) -> Iterator[None]:
+def unreadable_as_error(idempotency_key: str | None) -> Iterator[None]:
     """Raise `InvalidResponse` if JSON has another shape than that of the service."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        failure = InvalidResponse("The response is not one of the service. Check the URL.", idempotency_key)
-        failure.may_have_been_carried_out = not reads
-        raise failure from error
+        raise InvalidResponse("The response is not one of the service. Check the URL.", idempotency_key) from error
 
 
 def api_error(status: int, headers: Mapping[str, str], body: Any, idempotency_key: str | None) -> ApiError:

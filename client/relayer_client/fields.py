@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal, Required, TypedDict
 
-from relayer_client.results import DeliveryState, Signing, Speed
+from relayer_client.results import DeliveryState, Signing, Speed, TransactionStatus
 
 Amount = int | str
 HexData = str | bytes
@@ -200,6 +200,20 @@ class RelayerFilter(TypedDict, total=False):
     signer_id: str
     tag: str
     state: RelayerState
+
+
+class TransactionFilter(TypedDict, total=False):
+    status: TransactionStatus | None
+    hash: str | None
+    idempotency_key: str | None
+    external_id: str | None
+    metadata: str | None
+    to: str | None
+    token: str | None
+    created_from: datetime | str | None
+    created_before: datetime | str | None
+    finished_from: datetime | str | None
+    finished_before: datetime | str | None
 
 
 class DeliveryFilter(TypedDict, total=False):

@@ -9,7 +9,7 @@ service.inject(LOST, THROTTLED)
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
@@ -24,8 +24,13 @@ from relayer_client import AsyncClient, Client, Retries, Transaction
 from relayer_client._sync.transport import PREFIX
 from relayer_client.addresses import checksummed
 from relayer_client.results import FINAL, TransactionStatus
+from relayer_client.web3_fields import TYPED_DATA_NAMES
 
-SENDER = "0x00000000000000000000000000000000000FA4E5"
+# The account of all relayers, whose key is no secret.
+KEY = f"0x{1:064x}"
+SENDER = "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf"
+NETWORK = "hardhat"
+ACTIVE = {"network_type": "evm", "paused": False, "system_disabled": False}
 NAMES = [field.metadata.get("name", field.name) for field in fields(Transaction)]
 PROGRESS = ("pending", "sent", "submitted", "mined", *FINAL)
 UNSENT = frozenset({"pending", "expired", "canceled"})
@@ -33,6 +38,8 @@ MINED = frozenset({"mined", "confirmed", "failed"})
 AMOUNTS = ("value", "gas_limit", "gas_price", "max_fee_per_gas", "max_priority_fee_per_gas")
 CANCELING = "It is being replaced by a no-op: Its cancellation was requested."
 AT_ONCE = Retries(first_pause=0)
+HASHES = ("domain_separator", "hash_struct_message")
+NO_TOKENS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -56,19 +63,23 @@ FAILED = Fault((500, "internal_error"))
 class FakeService:
     """A service with any relayer, whose transactions are on no chain. It checks keys, but neither tokens nor fields.
 
-    `move` changes the status of a transaction; with `reaches`, each has this one at the next request. `requests` are
-    all that were sent, and `data` what other operations return, such as `{"GET /relayers/sender": {...}}`.
+    `move` changes the status of a transaction; with `reaches`, each has this one at the next request. `decimals` are
+    those of tokens, by address. `requests` are all that were sent, and `data` what other operations return, such as
+    `{"GET /signers/s": {...}}`; that of `POST /relayers/sender/rpc` is the result of a JSON-RPC call.
     """
 
     url = "http://relayer.test"
 
-    def __init__(self, *, reaches: TransactionStatus = "pending") -> None:
+    def __init__(self, *, reaches: TransactionStatus = "pending", decimals: Mapping[str, int] = NO_TOKENS) -> None:
         self.transport: httpx.MockTransport = httpx.MockTransport(self._respond)
         self.requests: list[httpx.Request] = []
         self.data: dict[str, Any] = {}
+        # Of each relayer, in wei.
+        self.balance: int = 10**19
         # Of the header `Relayer-Generation`.
         self.generation: int = 0
         self._reaches: TransactionStatus = reaches
+        self._decimals = decimals
         self._faults: deque[Fault] = deque()
         self._rows: dict[str, dict[str, Any]] = {}
         self._keys: dict[tuple[str, str], tuple[str, str]] = {}
@@ -104,32 +115,28 @@ class FakeService:
             if status in MINED | FINAL and row["nonce"] is not None and row["block_number"] is None:
                 row |= {"block_number": 1, "gas_used": 21_000, "effective_gas_price": "1"}
                 row["contract_address"] = SENDER if status in {"mined", "confirmed"} and not row["to"] else None
-            is_confirmed = status == "confirmed"
-            row |= {
-                "status": status,
-                "version": row["version"] + 1,
-                "confirmed_at": _timestamp() if is_confirmed else None,
-            }
-            row["status_reason"] = reason or (None if is_confirmed else f"It is {status}.")
+            done_at = _timestamp() if status == "confirmed" else None
+            row |= {"status": status, "version": row["version"] + 1, "confirmed_at": done_at}
+            row["status_reason"] = reason or (None if done_at else f"It is {status}.")
             row["is_canceled"] |= status == "canceled"
 
     def _sign(self, row: dict[str, Any]) -> None:
         self.generation += 1
-        r, s = token_hex(32), token_hex(32)
-        row |= {"hash": f"0x{token_hex(32)}", "signature": {"r": r, "s": s, "v": 27, "sig": f"{r}{s}1b"}}
+        row |= {"hash": f"0x{token_hex(32)}", "signature": _signature(token_hex(32), token_hex(32), 27)}
         row["gas_limit"] = row["gas_limit"] or 21_000
 
     def _respond(self, request: httpx.Request) -> httpx.Response:
         with self._lock:
             self.requests.append(request)
             fault = self._faults.popleft() if self._faults else None
-            if fault is None:
-                return self._carry_out(request)
-            if fault.arrives:
-                self._carry_out(request)
-            if isinstance(fault.cause, tuple):
-                return _error(*fault.cause)
-            raise fault.cause("An injected fault.")
+            if fault is None or fault.arrives:
+                response = self._carry_out(request)
+            if fault is not None:
+                if not isinstance(fault.cause, tuple):
+                    raise fault.cause("An injected fault.")
+                response = _error(*fault.cause)
+            response.headers["X-Request-ID"] = request.headers.get("X-Request-ID", uuid4().hex)
+            return response
 
     def _carry_out(self, request: httpx.Request) -> httpx.Response:
         for row in self._rows.values():
@@ -137,7 +144,8 @@ class FakeService:
                 self.move(row["id"], "canceled" if row["is_canceled"] else self._reaches)
         path = request.url.raw_path.decode().partition("?")[0].removeprefix(PREFIX)
         if (name := f"{request.method} {path}") in self.data:
-            return self._ok(self.data[name])
+            data = self.data[name]
+            return self._ok_list(data) if isinstance(data, list) else self._ok(data, result=data)
         for pattern, operation in OPERATIONS.items():
             if found := re.fullmatch(pattern, name):
                 return operation(self, request, *map(unquote, found.groups()))
@@ -146,6 +154,45 @@ class FakeService:
     def _ok(self, data: Any, **rest: Any) -> httpx.Response:
         body = {"data": data, "error": "", "metadata": {"logs": [], "traces": []}, "success": True, **rest}
         return httpx.Response(200, json=body, headers={"Relayer-Generation": str(self.generation)})
+
+    def _ok_list(self, rows: list[Any]) -> httpx.Response:
+        return self._ok(rows, pagination={"per_page": len(rows), "total_items": len(rows)})
+
+    def _relayer(self, request: httpx.Request, relayer_id: str) -> httpx.Response:
+        names = dict.fromkeys(("id", "name", "signer_id"), relayer_id)
+        return self._ok({**ACTIVE, **names, "network": NETWORK, "address": SENDER})
+
+    def _status(self, request: httpx.Request, relayer_id: str) -> httpx.Response:
+        rows = [row for row in self._rows.values() if row["relayer_id"] == relayer_id]
+        account = {"balance": str(self.balance), "nonce": str(self._nonces[relayer_id])}
+        times = dict.fromkeys(("balance_at", "checked_at"), _timestamp())
+        last = max((row["confirmed_at"] for row in rows if row["confirmed_at"]), default=None)
+        pending = sum(row["status"] not in FINAL for row in rows)
+        counts = {"pending_transactions_count": pending, "last_confirmed_transaction_timestamp": last}
+        return self._ok(ACTIVE | account | times | counts)
+
+    def _fee_tokens(self, request: httpx.Request) -> httpx.Response:
+        common = {"network": NETWORK, "enabled": True, "margin_bps": 0, "max_spread_bps": 0, "sources": []}
+        tokens = [{"address": each, "decimals": self._decimals[each]} for each in self._decimals]
+        return self._ok_list([common | each | {"id": each["address"], "symbol": each["address"]} for each in tokens])
+
+    def _sign_content(self, request: httpx.Request, relayer_id: str) -> httpx.Response:
+        """Sign a message or typed data, as the service does, with a key of the tests."""
+        from eth_account import Account
+        from eth_account.messages import SignableMessage, encode_defunct, encode_typed_data
+        from hexbytes import HexBytes
+
+        body = json.loads(request.content)
+        if "domain_separator" in body:
+            content = SignableMessage(HexBytes(1), *(HexBytes(body[name]) for name in HASHES))
+        elif "types" in body:
+            content = encode_typed_data(
+                full_message={name: body[field] for name, field in TYPED_DATA_NAMES.items() if field in body}
+            )
+        else:
+            content = encode_defunct(text=body.get("message"), hexstr=body.get("message_hex"))
+        signed = Account.sign_message(content, KEY)
+        return self._ok(_signature(f"{signed.r:064x}", f"{signed.s:064x}", signed.v))
 
     def _send(self, request: httpx.Request, relayer_id: str) -> httpx.Response:
         body, key = json.loads(request.content), request.headers.get("idempotency-key", "")
@@ -169,9 +216,23 @@ class FakeService:
 
     def _list(self, request: httpx.Request, relayer_id: str) -> httpx.Response:
         wanted = {"relayer_id": relayer_id, **request.url.params}
-        size = int(wanted.pop("per_page"))
-        rows = [row for row in reversed(self._rows.values()) if all(row[name] == wanted[name] for name in wanted)]
-        return self._ok(rows, pagination={"per_page": size, "total_items": len(rows)})
+        del wanted["per_page"]
+        if unknown := ", ".join(wanted.keys() - {*NAMES, "idempotency_key"}):
+            raise NotImplementedError(f"The fake service cannot filter by {unknown}.")
+        rows = reversed(self._rows.values())
+        return self._ok_list([row for row in rows if all(self._has(row, *each) for each in wanted.items())])
+
+    def _has(self, row: dict[str, Any], name: str, value: str) -> bool:
+        if name == "idempotency_key":
+            return bool(self._keys.get((row["relayer_id"], value), ("",))[0] == row["id"])
+        if name == "metadata":
+            key, _, value = value.partition(":")
+            return bool(row[name].get(key) == value)
+        return bool(row[name] == (checksummed(value) if name == "to" else value))
+
+    def _get_by_nonce(self, request: httpx.Request, relayer_id: str, nonce: str) -> httpx.Response:
+        found = [row for row in self._rows.values() if (row["relayer_id"], row["nonce"]) == (relayer_id, int(nonce))]
+        return self._ok(found[0]) if found else _error(404, "not_found", f"Transaction with nonce {nonce} not found")
 
     def _get(self, request: httpx.Request, relayer_id: str, row_id: str) -> httpx.Response:
         row = self._rows.get(row_id, {})
@@ -222,23 +283,33 @@ def _payload(body: dict[str, Any], now: datetime) -> dict[str, Any]:
     }
 
 
+def _signature(r: str, s: str, v: int) -> dict[str, Any]:
+    return {"r": r, "s": s, "v": v, "sig": f"{r}{s}{v:x}"}
+
+
 def _timestamp(at: datetime | None = None) -> str:
     return (at or datetime.now(UTC)).astimezone(UTC).isoformat()
 
 
 def _error(status: int, code: str, message: str = "") -> httpx.Response:
     body = {"data": None, "message": message or httpx.codes.get_reason_phrase(status), "success": False}
-    headers = {"Error-Code": code, "X-Request-ID": uuid4().hex, "Retry-After": "0"}
-    return httpx.Response(status, json=body, headers=headers)
+    return httpx.Response(status, json=body, headers={"Error-Code": code, "Retry-After": "0"})
 
 
-ROWS = "/relayers/([^/]+)/transactions"
+RELAYER = "/relayers/([^/]+)"
+ROWS = f"{RELAYER}/transactions"
 OPERATIONS: dict[str, Callable[..., httpx.Response]] = {
     "GET /health": lambda service, request: httpx.Response(200, json={"status": "ok"}),
+    "GET /fee-tokens": FakeService._fee_tokens,
+    f"GET {RELAYER}": FakeService._relayer,
+    f"GET {RELAYER}/status": FakeService._status,
+    f"GET {RELAYER}/balance": lambda service, *_: service._ok({"balance": service.balance, "unit": "wei"}),
+    f"POST {RELAYER}/sign(?:-typed-data)?": FakeService._sign_content,
     f"POST {ROWS}": FakeService._send,
     f"GET {ROWS}": FakeService._list,
     f"POST {ROWS}/dry-run": FakeService._dry_run,
     f"DELETE {ROWS}/pending": FakeService._cancel_all,
+    f"GET {ROWS}/by-nonce/([0-9]+)": FakeService._get_by_nonce,
     f"GET {ROWS}/([0-9a-f-]+)": FakeService._get,
     f"(?:DELETE|PUT) {ROWS}/([0-9a-f-]+)": FakeService._change,
     f"POST {ROWS}/([0-9a-f-]+)/speed-up": FakeService._change,

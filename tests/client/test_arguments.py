@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from tests.client.scripted_server import calling, ok
 
 ID = TRANSACTION["id"]
 # Their parameters of these names are no parts of a path.
-OTHERS = {"__init__", "_transaction_path", "fee_estimate", "fee_quote", "list_relayers", "list_transactions"}
+OTHERS = {"__init__", "_transaction_path", "fee_estimate", "fee_quote"}
 TAKES_ID = [
     (name, parameter)
     for name, method in {**vars(Client), **vars(Relayer)}.items()
@@ -74,6 +76,27 @@ def test_the_id_of_a_transaction_is_a_uuid() -> None:
         assert server.requests == []
         client.relayer("a/b c?").cancel(ID.upper())
     assert [request.path for request in server.requests] == [f"/api/v1/relayers/a%2Fb%20c%3F/transactions/{ID}"]
+
+
+def test_a_float_and_an_unknown_filter_are_refused() -> None:
+    with calling(ok([])) as (server, client):
+        relayer = client.relayer("sender")
+        sending: list[Any] = [relayer.send, relayer.dry_run, partial(relayer.replace, ID)]
+        for send in sending:
+            with pytest.raises(TypeError, match=r"value is a float, which is rounded. Use .* int\(Decimal\('0.5'\)"):
+                send(value=0.5)
+        wrong: dict[str, Callable[[Any], Any]] = {
+            "policies.min_balance": lambda half: client.update_relayer("r", policies={"min_balance": half}),
+            "sources.0.rate": lambda half: client.update_fee_token("a:B", sources=[{"kind": "fixed", "rate": half}]),
+        }
+        for name, update in wrong.items():
+            with pytest.raises(TypeError, match=f"^{name} is a float"):
+                update(0.5)
+        listing: list[Any] = [relayer.list_transactions, client.list_relayers, partial(client.list_deliveries, "n")]
+        for find in listing:
+            with pytest.raises(TypeError, match="Unknown filter: stat"):
+                find(stat="failed")
+        assert server.requests == []
 
 
 def test_an_idempotency_key_that_cannot_be_sent_is_refused() -> None:

@@ -15,6 +15,7 @@ import pytest
 from relayer_client import AsyncClient, AsyncPages, AsyncRelayer, Client, Relayer
 from relayer_client.encoding import decode
 from relayer_client.fees import FeeEstimate, FeeQuote
+from relayer_client.fields import DeliveryFilter, RelayerFilter
 from relayer_client.results import Transaction
 from tests.client.examples import TRANSACTION
 from tests.documents import EXTENSIONS, read_document
@@ -26,6 +27,20 @@ OF_PAGES = {"page", "cursor"}
 KEY = "Idempotency-Key"
 # Required fields that have a default here.
 DEFAULTS = {"value", "network_type", "paused"}
+# Operations whose methods have a shorter name.
+SHORT = {
+    "send_transaction": "send",
+    "dry_run_transaction": "dry_run",
+    "cancel_transaction": "cancel",
+    "cancel_transactions": "cancel_all",
+    "replace_transaction": "replace",
+    "speed_up_transaction": "speed_up",
+    "call_method": "rpc",
+    "get_relayer_status": "status",
+    "get_relayer_balance": "balance",
+    "get_health": "health",
+    "get_readiness": "readiness",
+}
 # Results that are no object of the document: a message or a state.
 PLAIN = {NoneType, bool, Any}
 
@@ -36,18 +51,15 @@ def operations() -> dict[str, Schema]:
     return {one["operationId"]: one for path in paths for name, one in path.items() if name != "parameters"}
 
 
-def methods(*classes: type) -> dict[str, list[Any]]:
+def methods(*classes: type) -> dict[str, Any]:
     """Return the methods of the client, by the operation that they call."""
-    found: dict[str, list[Any]] = {}
-    for kind in classes:
-        for method in vars(kind).values():
-            if operation_id := getattr(method, "operation_id", ""):
-                found.setdefault(operation_id, []).append(method)
-    return found
+    known = {name: method for kind in classes for name, method in vars(kind).items()}
+    found = {name: known.get(SHORT.get(name, name)) for name in operations()}
+    return {name: method for name, method in found.items() if method}
 
 
 METHODS = methods(AsyncClient, AsyncRelayer)
-CASES = [(name, method) for name, found in sorted(METHODS.items()) for method in found]
+CASES = sorted(METHODS.items())
 
 
 def resolve(schema: Schema) -> Schema:
@@ -143,10 +155,7 @@ def test_every_operation_that_can_succeed_has_a_method() -> None:
 
 
 def test_both_forms_of_the_client_have_the_same_methods() -> None:
-    blocking = methods(Client, Relayer)
-    assert {name: [one.__name__ for one in found] for name, found in METHODS.items()} == {
-        name: [one.__name__ for one in found] for name, found in blocking.items()
-    }
+    assert METHODS.keys() == methods(Client, Relayer).keys()
 
 
 def test_a_method_has_the_parameters_of_its_operation() -> None:
@@ -155,6 +164,10 @@ def test_a_method_has_the_parameters_of_its_operation() -> None:
         signature = inspect.signature(method).parameters
         wanted = {one["name"] for one in declared if one["in"] == "query"} - OF_PAGES - {"dry_run"}
         keywords = {name for name, one in signature.items() if one.kind is one.KEYWORD_ONLY}
+        if "filters" in signature:
+            (filters,) = get_args(get_type_hints(method)["filters"])
+            keywords |= set(get_type_hints(filters))
+            assert keywords == wanted | {"per_page"}, method
         assert wanted <= keywords, method
         has_key = KEY in {one["name"] for one in declared} and method.__name__ != "dry_run"
         has_key = has_key or "idempotency_key" in wanted
@@ -179,6 +192,11 @@ def test_a_method_accepts_the_fields_of_the_body() -> None:
         required = {name for each in schemas for name in each.get("required", ())}
         assert (method, set(get_type_hints(fields))) == (method, wanted)
         assert (method, required - DEFAULTS) == (method, set(fields.__required_keys__))
+
+
+@pytest.mark.parametrize("kind", [RelayerFilter, DeliveryFilter])
+def test_a_filter_of_a_job_has_no_null(kind: Any) -> None:
+    assert not [name for name, hint in get_type_hints(kind).items() if NoneType in get_args(hint)]
 
 
 def test_a_method_returns_what_the_document_says() -> None:

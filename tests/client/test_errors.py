@@ -15,7 +15,7 @@ from relayer_client.outbox.models import KeyReused
 from relayer_client.webhooks import InvalidWebhook
 from relayer_service.api.error_codes import ErrorCode
 from tests.client.examples import FAILED, TRANSACTION
-from tests.client.scripted_server import Answer, calling, ok, refused
+from tests.client.scripted_server import DROP, Answer, calling, ok, refused
 from tests.servers import PROJECT
 
 # Statuses that are no kind of their own.
@@ -61,9 +61,8 @@ def test_a_bad_request_has_its_faults() -> None:
         errors.Fault(path="", message="The body is not valid JSON: it ends early", code=None),
     )
     assert (error.message, error.request_id) == ("Bad Request", "5e0f")
-    assert str(error) == (
-        "Bad Request (400, required): config.key: this field is required; The body is not valid JSON: it ends early"
-    )
+    faults = "config.key: this field is required; The body is not valid JSON: it ends early"
+    assert str(error) == f"Request 5e0f: Bad Request (400, required): {faults}"
 
 
 def test_every_code_of_json_rpc_is_a_kind() -> None:
@@ -74,9 +73,13 @@ def test_every_code_of_json_rpc_is_a_kind() -> None:
 def test_a_failed_json_rpc_call_raises_its_kind() -> None:
     error = {"code": -32001, "message": "Token not supported", "description": "Use ETH."}
     answer = Answer(200, {"jsonrpc": "2.0", "id": "1", "error": error})
-    with calling(answer) as (_server, client), pytest.raises(errors.TokenNotSupported) as found:
-        client.relayer("r").fee_estimate(fee_token="X", network="evm", transaction=b"\x02")
+    with calling(answer, DROP, answer) as (server, client):
+        for is_doubtful in (False, True):
+            with pytest.raises(errors.TokenNotSupported) as found:
+                client.relayer("r").fee_estimate(fee_token="X", network="evm", transaction=b"\x02")
+            assert found.value.may_have_been_carried_out == is_doubtful
     assert [found.value.code, found.value.message, found.value.description] == [*error.values()]
+    assert found.value.request_id == server.requests[-1].headers["x-request-id"]
 
 
 def test_a_service_that_is_not_ready_is_an_answer() -> None:

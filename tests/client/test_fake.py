@@ -9,12 +9,13 @@ import pytest
 
 from client_tests.bench import Bench, FakeBench
 from client_tests.test_fake import *  # noqa: F403  # its tests
+from client_tests.test_relayers import *  # noqa: F403  # its tests
 from client_tests.test_transactions import *  # noqa: F403  # its tests
 from relayer_client import Client, Relayer, Transaction
 from relayer_client.results import TransactionStatus
 from tests.client.running import Service, mine_always
 from tests.client.scripted_server import AT_ONCE
-from tests.concurrency import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.transactions.hardhat import LocalChain
 
 
@@ -37,10 +38,15 @@ class RealBench:
     def move(self, transaction: Transaction, status: TransactionStatus) -> None:
         if status == "submitted":
             self.relayer.wait(transaction, status, timeout=PATIENCE_SECONDS)
+            # Also its replacement.
+            wait_until(lambda: self._has(self.relayer.get_transaction(transaction)))
             return
         mine_always(self._node)
         assert self.relayer.wait(transaction, "final", timeout=PATIENCE_SECONDS).status == status
         self._node.mine_on_demand()
+
+    def _has(self, transaction: Transaction) -> bool:
+        return self._node.rpc("eth_getTransactionByHash", transaction.hash) is not None
 
 
 @pytest.fixture(params=["fake", "real"])

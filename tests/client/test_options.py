@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +102,25 @@ def test_a_copy_has_other_options_and_leaves_the_connections_open() -> None:
         assert sent(server, "x-team") == ["b"] * 3 + ["a"]
     with pytest.raises(RuntimeError, match="closed"):
         hasty.get_signer("s")
+
+
+def test_errors_and_log_lines_have_the_id_of_the_request(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "relayer_client")
+    # The service replaces some.
+    others = [replace(each, headers={"X-Request-ID": "other"}) for each in (ok(SIGNER), Answer(502, b""))]
+    with calling(DROP, *others, DROP) as (server, client):
+        client.get_signer("s")
+        hasty = client.with_options(retries=replace(AT_ONCE, attempts=2), headers={"X-Request-ID": "mine"})
+        with pytest.raises(errors.ConnectionLost, match=r"^Request mine: The connection was closed") as raised:
+            hasty.get_signer("s")
+        first, again, _, last = sent(server, "x-request-id")
+    lines = [record.getMessage() for record in caplog.records if record.name == "relayer_client"]
+    assert (first, last, raised.value.request_id) == (again, "mine", "mine")
+    assert lines[0].startswith(f"GET /signers/s is sent again in 0.0 s (attempt 1 failed): Request {first}: The conn")
+    assert re.fullmatch(r"Request other: GET /signers/s: 200 in \d+\.\d{3} s", lines[1])
+    assert lines[2].startswith("Request other: GET /signers/s: 502")
+    assert lines[3].startswith("GET /signers/s is sent again in 0.0 s (attempt 1 failed): Request other: ")
+    assert lines[4:] == []
 
 
 def test_requests_name_the_client_or_what_the_caller_says() -> None:

@@ -150,12 +150,21 @@ def test_a_later_refusal_does_not_hide_an_attempt_that_may_have_arrived(lost: An
 
 
 def test_a_response_that_cannot_be_read_leaves_a_doubt() -> None:
+    reads: dict[str, Callable[[Client], Any]] = {
+        "read": CALLS["read"],
+        "list": lambda client: client.list_signers().first(),
+        "total": lambda client: client.list_signers().total(),
+        "health": lambda client: client.readiness(),
+    }
+    fees = {"network": "evm", "transaction": b"\x02"}
+    calls = CALLS | reads | {"fees": lambda client: client.relayer("r").fee_quote(**fees)}
     for body in (b"<html>", b"{}", b'{"data": {}}'):
-        with calling(Answer(200, body)) as (_server, client):
-            for name, call in CALLS.items():
+        with calling(Answer(200, body, {"X-Request-ID": "5e0f"})) as (_server, client):
+            for name, call in calls.items():
                 with pytest.raises(errors.InvalidResponse) as raised:
                     call(client)
-                assert raised.value.may_have_been_carried_out == (name != "read")
+                assert raised.value.may_have_been_carried_out == (name not in reads)
+                assert raised.value.request_id == "5e0f"
 
 
 def test_a_refused_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from eth_utils.address import to_checksum_address
 
 from relayer_client import errors
 from relayer_client.addresses import check_address
-from relayer_client.erc20 import to_units
+from relayer_client.erc20 import to_units, transfer
 from tests.client.examples import TRANSACTION
 from tests.client.scripted_server import calling, ok, refused
 
@@ -45,7 +45,7 @@ def test_an_amount_is_exact(amount: Decimal | int, decimals: int, units: int) ->
         (2**256, ValueError, "not be negative or above"),
         (Decimal("NaN"), ValueError, "must be a number"),
         (Decimal("Infinity"), ValueError, "must be a number"),
-        (1.5, TypeError, "not float"),
+        (1.5, TypeError, r'as Decimal\("12.50"\), or an int, not float'),
         ("1.5", TypeError, "not str"),
         (True, TypeError, "not bool"),
     ],
@@ -71,13 +71,21 @@ def test_addresses_are_checked_before_anything_is_sent() -> None:
         assert check_address(address.lower()) == address.lower()
 
 
-def test_decimals_are_those_of_the_fee_token_and_read_once() -> None:
+def test_the_fields_of_a_transfer_are_those_of_any_call() -> None:
+    data = f"0xa9059cbb{encode(['address', 'uint256'], [RECEIVER, 1_500_000]).hex()}"
+    assert transfer(TOKEN, RECEIVER, Decimal("1.5"), decimals=6) == {"to": TOKEN, "data": data}
+
+
+def test_decimals_are_those_of_the_fee_token_and_read_once_per_relayer_object() -> None:
     values = {"id": "r", "name": "R", "network": "sepolia", "network_type": "evm", "signer_id": "s"}
     states = {"paused": False, "system_disabled": False}
     token = {"id": "sepolia:USDC", "network": "sepolia", "symbol": "USDC", "address": TOKEN, "enabled": True}
     token |= {"margin_bps": 0, "max_spread_bps": 0, "sources": [], "decimals": 6}
     listed = ok([token], pagination={"current_page": 1, "per_page": 100, "total_items": 1})
-    with calling(ok(values | states), listed, ok(TRANSACTION)) as (server, client):
+    moved = ok(values | states | {"network": "other"})
+    others = ok([token | {"decimals": 18}], pagination={"current_page": 1, "per_page": 100, "total_items": 1})
+    script = (ok(values | states), listed, ok(TRANSACTION), ok(TRANSACTION), moved, others, ok(TRANSACTION))
+    with calling(*script) as (server, client):
         relayer = client.relayer("sender")
         for key in ("one", "two"):
             relayer.transfer_token(TOKEN.lower(), RECEIVER, Decimal("0.5"), idempotency_key=key, speed="fast")
@@ -93,6 +101,10 @@ def test_decimals_are_those_of_the_fee_token_and_read_once() -> None:
             "speed": "fast",
         }
         assert server.requests[3].headers["idempotency-key"] == "two"
+        # At the same address, another network has another token.
+        client.relayer("sender").transfer_token(TOKEN, RECEIVER, 1)
+        assert server.requests[5].path == "/api/v1/fee-tokens?network=other&per_page=100"
+        assert json.loads(server.requests[6].body)["data"].endswith(f"{10**18:064x}")
     with (
         calling(ok(values | states), listed) as (_server, client),
         pytest.raises(ValueError, match="provide decimals"),

@@ -1,7 +1,6 @@
 """One relayer: its transactions, signatures and fees."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
@@ -9,12 +8,18 @@ from relayer_client import errors
 from relayer_client._async.pages import AsyncPages
 from relayer_client._async.polling import WAIT_SECONDS, deadlines, poll
 from relayer_client.addresses import check_address
-from relayer_client.checks import key_or_new, resource_path, transaction_id
+from relayer_client.checks import key_or_new, list_query, resource_path, transaction_id
 from relayer_client.encoding import decode
-from relayer_client.erc20 import to_units, transfer_data
+from relayer_client.erc20 import transfer
 from relayer_client.fees import FeeEstimate, FeeQuote
-from relayer_client.fields import HexData, PriceFields, SendingFields, TransactionFields, TypedDataFields
-from relayer_client.operations import operation
+from relayer_client.fields import (
+    HexData,
+    PriceFields,
+    SendingFields,
+    TransactionFields,
+    TransactionFilter,
+    TypedDataFields,
+)
 from relayer_client.results import (
     Balance,
     CanceledTransactions,
@@ -23,7 +28,6 @@ from relayer_client.results import (
     Speed,
     Status,
     Transaction,
-    TransactionStatus,
 )
 from relayer_client.wakeups import AsyncWakeup
 
@@ -41,6 +45,7 @@ class AsyncRelayer:
         self.id = relayer_id
         self.client = client
         self._path = resource_path("relayers", relayer_id)
+        # Of the tokens of the relayer's network, by address: on another network, an address is of another token.
         self._decimals: dict[str, int] = {}
 
     def __repr__(self) -> str:
@@ -51,7 +56,6 @@ class AsyncRelayer:
 
     # Transactions
 
-    @operation("send_transaction")
     async def send(self, *, idempotency_key: str | None = None, **fields: Unpack[TransactionFields]) -> Transaction:
         """Send a transaction, and return it as soon as the service has stored it.
 
@@ -79,70 +83,39 @@ class AsyncRelayer:
         """
         if decimals is None:
             decimals = await self._decimals_of(check_address(token))
-        data = transfer_data(to, to_units(amount, decimals))
-        return await self.send(to=token, data=data, idempotency_key=idempotency_key, **fields)
+        call = transfer(token, to, amount, decimals=decimals)
+        return await self.send(idempotency_key=idempotency_key, **call, **fields)
 
     async def _decimals_of(self, token: str) -> int:
-        address = token.lower()
-        if address not in self._decimals:
+        if token.lower() not in self._decimals:
             network = (await self.client.get_relayer(self.id)).network
             async for found in self.client.list_fee_tokens(network=network):
                 if found.decimals is not None:
                     self._decimals[found.address.lower()] = found.decimals
-        if address not in self._decimals:
+        if token.lower() not in self._decimals:
             raise ValueError(f"The service does not know the decimals of {token}: provide decimals=...")
-        return self._decimals[address]
+        return self._decimals[token.lower()]
 
-    @operation("dry_run_transaction")
     async def dry_run(self, **fields: Unpack[TransactionFields]) -> DryRun:
         """Return whether a transaction would be accepted now, and what it would cost; nothing is sent."""
         path, body = f"{self._path}/transactions/dry-run", {"value": 0, **fields}
         return await self.client.fetch(DryRun, "POST", path, body=body, repeatable=True)
 
-    @operation("get_transaction")
     async def get_transaction(self, transaction: Transaction | str) -> Transaction:
         return await self.client.fetch(Transaction, "GET", self._transaction_path(transaction))
 
-    @operation("get_transaction_by_nonce")
     async def get_transaction_by_nonce(self, nonce: int) -> Transaction:
         path = self._path + resource_path("transactions", "by-nonce", str(nonce))
         return await self.client.fetch(Transaction, "GET", path)
 
-    @operation("list_transactions")
     def list_transactions(
-        self,
-        *,
-        status: TransactionStatus | None = None,
-        hash: str | None = None,  # noqa: A002  # the name of the filter
-        idempotency_key: str | None = None,
-        external_id: str | None = None,
-        metadata: str | None = None,
-        to: str | None = None,
-        token: str | None = None,
-        created_from: datetime | str | None = None,
-        created_before: datetime | str | None = None,
-        finished_from: datetime | str | None = None,
-        finished_before: datetime | str | None = None,
-        per_page: int = 100,
+        self, *, per_page: int = 100, **filters: Unpack[TransactionFilter]
     ) -> AsyncPages[Transaction]:
         """Return the transactions, newest first, or those that finished last first with a range of `finished`.
 
         `hash` is that of any attempt, `metadata` a pair such as `"customer:81"`, `token` the ID of a token.
         """
-        query = {
-            "status": status,
-            "hash": hash,
-            "idempotency_key": idempotency_key,
-            "external_id": external_id,
-            "metadata": metadata,
-            "to": to,
-            "token": token,
-            "created_from": created_from,
-            "created_before": created_before,
-            "finished_from": finished_from,
-            "finished_before": finished_before,
-            "per_page": per_page,
-        }
+        query = list_query(TransactionFilter, filters, per_page)
         return self.client.pages(Transaction, f"{self._path}/transactions", query)
 
     async def wait(
@@ -185,19 +158,16 @@ class AsyncRelayer:
                 deadline,
             )
 
-    @operation("cancel_transaction")
     async def cancel(self, transaction: Transaction | str, *, reason: str | None = None) -> Transaction:
         """Cancel a transaction; it can be too late, so wait for its final status."""
         path = self._transaction_path(transaction)
         return await self.client.fetch(Transaction, "DELETE", path, query={"reason": reason}, repeatable=True)
 
-    @operation("cancel_transactions")
     async def cancel_all(self, *, reason: str | None = None) -> CanceledTransactions:
         """Cancel all transactions that are not mined."""
         path = f"{self._path}/transactions/pending"
         return await self.client.fetch(CanceledTransactions, "DELETE", path, query={"reason": reason}, repeatable=True)
 
-    @operation("replace_transaction")
     async def replace(
         self, transaction: Transaction | str, *, reason: str | None = None, **fields: Unpack[TransactionFields]
     ) -> Transaction:
@@ -205,7 +175,6 @@ class AsyncRelayer:
         path, body = self._transaction_path(transaction), {"value": 0, **fields}
         return await self.client.fetch(Transaction, "PUT", path, query={"reason": reason}, body=body, repeatable=True)
 
-    @operation("speed_up_transaction")
     async def speed_up(
         self, transaction: Transaction | str, *, reason: str | None = None, **fields: Unpack[PriceFields]
     ) -> Transaction:
@@ -219,13 +188,11 @@ class AsyncRelayer:
 
     # Signatures
 
-    @operation("sign")
     async def sign(self, message: str | bytes) -> Signature:
         """Sign a message (EIP-191): bytes, or the UTF-8 bytes of a string."""
         name = "message" if isinstance(message, str) else "message_hex"
         return await self.client.fetch(Signature, "POST", f"{self._path}/sign", body={name: message})
 
-    @operation("sign_typed_data")
     async def sign_typed_data(self, **fields: Unpack[TypedDataFields]) -> Signature:
         """Sign typed data (EIP-712)."""
         return await self.client.fetch(Signature, "POST", f"{self._path}/sign-typed-data", body=fields)
@@ -235,9 +202,8 @@ class AsyncRelayer:
     async def fee_estimate(self, *, fee_token: str, network: str, transaction: HexData) -> FeeEstimate:
         """Return the maximum fee of an encoded transaction in a token."""
         params = {"fee_token": fee_token, "network": network, "transaction": transaction}
-        result = await self.rpc("feeEstimate", params, repeatable=True)
-        with errors.unreadable_as_error():
-            return decode(FeeEstimate, result)
+        found: FeeEstimate = await self._rpc(FeeEstimate, "feeEstimate", params, repeatable=True)
+        return found
 
     async def fee_quote(
         self,
@@ -250,28 +216,29 @@ class AsyncRelayer:
         """Return the expected and the maximum fee of an encoded transaction, by default in all tokens."""
         params = {"network": network, "transaction": transaction, "fee_tokens": fee_tokens, "speed": speed}
         given = {name: value for name, value in params.items() if value is not None}
-        result = await self.rpc("feeQuote", given, repeatable=True)
-        with errors.unreadable_as_error():
-            return decode(FeeQuote, result)
+        found: FeeQuote = await self._rpc(FeeQuote, "feeQuote", given, repeatable=True)
+        return found
 
-    @operation("call_method")
     async def rpc(self, method: str, params: Mapping[str, Any], *, repeatable: bool = False) -> Any:
         """Return the result of a JSON-RPC method; raise an `RpcError` if it fails."""
+        return await self._rpc(Any, method, params, repeatable=repeatable)
+
+    async def _rpc(self, kind: Any, method: str, params: Mapping[str, Any], *, repeatable: bool) -> Any:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        response = await self.client.call("POST", f"{self._path}/rpc", body=body, repeatable=repeatable)
-        with errors.unreadable_as_error(reads=repeatable):
-            if error := response.get("error"):
-                raise errors.rpc_error(error)
-            return response["result"]
+        return await self.client.call(
+            "POST",
+            f"{self._path}/rpc",
+            read=lambda response: decode(kind, response["result"]),
+            body=body,
+            repeatable=repeatable,
+        )
 
     # State
 
-    @operation("get_relayer_status")
     async def status(self) -> Status:
         """Return the result of the last health check."""
         return await self.client.fetch(Status, "GET", f"{self._path}/status")
 
-    @operation("get_relayer_balance")
     async def balance(self) -> Balance:
         """Return the balance that a node reports now."""
         return await self.client.fetch(Balance, "GET", f"{self._path}/balance")

@@ -4,8 +4,6 @@
 import os
 from collections.abc import Mapping
 from copy import copy
-from datetime import datetime
-from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 import httpx
@@ -14,10 +12,11 @@ from relayer_client._sync.pages import Pages
 from relayer_client._sync.polling import WAIT_SECONDS, deadlines, poll
 from relayer_client._sync.relayer import Relayer
 from relayer_client._sync.transport import Transport
-from relayer_client.checks import key_or_new, resource_path
+from relayer_client.checks import check_deletion, key_or_new, list_query, resource_path
 from relayer_client.encoding import decode
-from relayer_client.errors import JobTimeout, unreadable_as_error
+from relayer_client.errors import JobTimeout
 from relayer_client.fields import (
+    DeliveryFilter,
     DeliveryJobFields,
     FeeTokenChanges,
     FeeTokenFields,
@@ -25,15 +24,13 @@ from relayer_client.fields import (
     NotificationFields,
     RelayerChanges,
     RelayerFields,
+    RelayerFilter,
     RelayerJobFields,
-    RelayerState,
     SignerFields,
 )
-from relayer_client.operations import operation
 from relayer_client.pools import Pools, Proxy, Verify
 from relayer_client.results import (
     Delivery,
-    DeliveryState,
     FeeToken,
     FullDelivery,
     Job,
@@ -113,9 +110,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -131,14 +126,13 @@ class Client:
             self.wakeups.wake(event.data["id"])
 
     def call(self, method: str, path: str, **options: Any) -> Any:
-        """Return the JSON of a response; options are those of `Transport.call`."""
+        """Return the JSON of a response, or what `read` finds in it; options are those of `Transport.call`."""
         return self._transport.call(method, path, **options)
 
     def fetch(self, kind: type[Result], method: str, path: str, **options: Any) -> Result:
         """Return the `data` of a response as a type; options are those of `call`."""
-        body = self.call(method, path, **options)
-        with unreadable_as_error(options.get("key"), reads=method == "GET"):
-            return decode(kind, body["data"])
+        found: Result = self.call(method, path, read=lambda body: decode(kind, body["data"]), **options)
+        return found
 
     def pages(self, kind: type[Result], path: str, query: Mapping[str, Any]) -> Pages[Result]:
         return Pages(self._transport, path, kind, query)
@@ -147,94 +141,63 @@ class Client:
         return self.fetch(kind, "POST", path, body=body, key=key_or_new(key))
 
     def _delete(self, path: str) -> None:
-        body = self.call("DELETE", path)
-        with unreadable_as_error(reads=False):
-            # Other operations return an object.
-            if not isinstance(body["data"], str):
-                raise TypeError("This is not the response to a deletion.")
+        self.call("DELETE", path, read=check_deletion)
 
     # Signers
 
-    @operation("list_signers")
     def list_signers(self, *, q: str | None = None, per_page: int = 100) -> Pages[Signer]:
         return self.pages(Signer, "/signers", {"q": q, "per_page": per_page})
 
-    @operation("create_signer")
     def create_signer(self, *, idempotency_key: str | None = None, **fields: Unpack[SignerFields]) -> Signer:
         return self._create(Signer, "/signers", fields, idempotency_key)
 
-    @operation("get_signer")
     def get_signer(self, signer_id: str) -> Signer:
         return self.fetch(Signer, "GET", resource_path("signers", signer_id))
 
-    @operation("delete_signer")
     def delete_signer(self, signer_id: str) -> None:
         self._delete(resource_path("signers", signer_id))
 
     # Notifications: webhooks and their deliveries
 
-    @operation("list_notifications")
     def list_notifications(self, *, q: str | None = None, per_page: int = 100) -> Pages[ManagedNotification]:
         return self.pages(ManagedNotification, "/notifications", {"q": q, "per_page": per_page})
 
-    @operation("create_notification")
     def create_notification(
         self, *, idempotency_key: str | None = None, **fields: Unpack[NotificationFields]
     ) -> ManagedNotification:
         return self._create(ManagedNotification, "/notifications", fields, idempotency_key)
 
-    @operation("get_notification")
     def get_notification(self, notification_id: str) -> ManagedNotification:
         return self.fetch(ManagedNotification, "GET", resource_path("notifications", notification_id))
 
-    @operation("update_notification")
     def update_notification(self, notification_id: str, **fields: Unpack[NotificationChanges]) -> Notification:
         return self.fetch(Notification, "PATCH", resource_path("notifications", notification_id), body=fields)
 
-    @operation("delete_notification")
     def delete_notification(self, notification_id: str) -> None:
         self._delete(resource_path("notifications", notification_id))
 
-    @operation("test_notification")
     def test_notification(self, notification_id: str, *, idempotency_key: str | None = None) -> Delivery:
         """Send a test event."""
         return self._create(Delivery, resource_path("notifications", notification_id, "test"), None, idempotency_key)
 
-    @operation("list_deliveries")
     def list_deliveries(
-        self,
-        notification_id: str,
-        *,
-        state: DeliveryState | None = None,
-        event: str | None = None,
-        created_from: datetime | str | None = None,
-        created_before: datetime | str | None = None,
-        per_page: int = 100,
+        self, notification_id: str, *, per_page: int = 100, **filters: Unpack[DeliveryFilter]
     ) -> Pages[Delivery]:
         """Return the deliveries of a webhook, newest first."""
-        query = {
-            "state": state,
-            "event": event,
-            "created_from": created_from,
-            "created_before": created_before,
-            "per_page": per_page,
-        }
+        query = list_query(DeliveryFilter, filters, per_page)
         return self.pages(Delivery, resource_path("notifications", notification_id, "deliveries"), query)
 
-    @operation("get_delivery")
     def get_delivery(self, notification_id: str, delivery_id: str) -> FullDelivery:
         return self.fetch(
             FullDelivery, "GET", resource_path("notifications", notification_id, "deliveries", delivery_id)
         )
 
-    @operation("replay_delivery")
     def replay_delivery(self, notification_id: str, delivery_id: str) -> Delivery:
         """Send a delivery again."""
         return self.fetch(
             Delivery, "POST", resource_path("notifications", notification_id, "deliveries", delivery_id, "replay")
         )
 
-    @operation("replay_deliveries")
     def replay_deliveries(
         self, notification_id: str, *, idempotency_key: str | None = None, **fields: Unpack[DeliveryJobFields]
     ) -> Job:
@@ -244,49 +207,30 @@ class Client:
 
     # Relayers
 
-    @operation("list_relayers")
-    def list_relayers(
-        self,
-        *,
-        q: str | None = None,
-        network: str | None = None,
-        state: RelayerState | None = None,
-        signer_id: str | None = None,
-        tag: str | None = None,
-        per_page: int = 100,
-    ) -> Pages[ListedRelayer]:
-        filters = {"q": q, "network": network, "state": state, "signer_id": signer_id, "tag": tag}
-        query = {**filters, "per_page": per_page}
-        return self.pages(ListedRelayer, "/relayers", query)
+    def list_relayers(self, *, per_page: int = 100, **filters: Unpack[RelayerFilter]) -> Pages[ListedRelayer]:
+        return self.pages(ListedRelayer, "/relayers", list_query(RelayerFilter, filters, per_page))
 
-    @operation("create_relayer")
     def create_relayer(self, *, idempotency_key: str | None = None, **fields: Unpack[RelayerFields]) -> ManagedRelayer:
         body = {"network_type": "evm", "paused": False, **fields}
         return self._create(ManagedRelayer, "/relayers", body, idempotency_key)
 
-    @operation("get_relayer")
     def get_relayer(self, relayer_id: str) -> ManagedRelayer:
         return self.fetch(ManagedRelayer, "GET", resource_path("relayers", relayer_id))
 
-    @operation("update_relayer")
     def update_relayer(self, relayer_id: str, **fields: Unpack[RelayerChanges]) -> ManagedRelayer:
         return self.fetch(ManagedRelayer, "PATCH", resource_path("relayers", relayer_id), body=fields)
 
-    @operation("delete_relayer")
     def delete_relayer(self, relayer_id: str) -> None:
         self._delete(resource_path("relayers", relayer_id))
 
-    @operation("pause_relayers")
     def pause_relayers(self, *, idempotency_key: str | None = None, **fields: Unpack[RelayerJobFields]) -> Job:
         """Start a job that pauses the relayers of a filter."""
         return self._create(Job, "/relayers/pause", fields, idempotency_key)
 
-    @operation("resume_relayers")
     def resume_relayers(self, *, idempotency_key: str | None = None, **fields: Unpack[RelayerJobFields]) -> Job:
         """Start a job that resumes the relayers of a filter."""
         return self._create(Job, "/relayers/resume", fields, idempotency_key)
 
-    @operation("get_job")
     def get_job(self, job_id: str) -> Job:
         return self.fetch(Job, "GET", resource_path("jobs", job_id))
 
@@ -305,41 +249,33 @@ class Client:
 
     # Networks and fee tokens
 
-    @operation("list_networks")
     def list_networks(self, *, q: str | None = None, per_page: int = 100) -> Pages[Network]:
         return self.pages(Network, "/networks", {"q": q, "per_page": per_page})
 
-    @operation("get_network")
     def get_network(self, network_id: str) -> Network:
         """Return a network; an ID is `evm:sepolia`."""
         return self.fetch(Network, "GET", resource_path("networks", network_id))
 
-    @operation("list_fee_tokens")
     def list_fee_tokens(
         self, *, q: str | None = None, network: str | None = None, per_page: int = 100
     ) -> Pages[FeeToken]:
         return self.pages(FeeToken, "/fee-tokens", {"q": q, "network": network, "per_page": per_page})
 
-    @operation("create_fee_token")
     def create_fee_token(self, *, idempotency_key: str | None = None, **fields: Unpack[FeeTokenFields]) -> FeeToken:
         return self._create(FeeToken, "/fee-tokens", fields, idempotency_key)
 
-    @operation("get_fee_token")
     def get_fee_token(self, fee_token_id: str) -> FeeToken:
         """Return a fee token; an ID is `sepolia:USDC`."""
         return self.fetch(FeeToken, "GET", resource_path("fee-tokens", fee_token_id))
 
-    @operation("update_fee_token")
     def update_fee_token(self, fee_token_id: str, **fields: Unpack[FeeTokenChanges]) -> FeeToken:
         return self.fetch(FeeToken, "PATCH", resource_path("fee-tokens", fee_token_id), body=fields)
 
-    @operation("delete_fee_token")
     def delete_fee_token(self, fee_token_id: str) -> None:
         self._delete(resource_path("fee-tokens", fee_token_id))
 
     # The service itself
 
-    @operation("rotate_token")
     def rotate_token(self, *, overlap_seconds: int | None = None) -> Rotation:
         """Replace the token. Store the new one: it is returned once.
 
@@ -350,16 +286,11 @@ class Client:
         self._transport.token.replace(rotation.token)
         return rotation
 
-    @operation("get_health")
     def health(self) -> bool:
         """Return True if the service answers."""
-        body = self.call("GET", "/health")
-        with unreadable_as_error():
-            return bool(body["status"] == "ok")
+        return bool(self.call("GET", "/health", read=lambda body: body["status"] == "ok"))
 
-    @operation("get_readiness")
     def readiness(self) -> Readiness:
         """Return whether the service and what it depends on work."""
-        body = self.call("GET", "/ready", accepted=(503,))
-        with unreadable_as_error():
-            return decode(Readiness, body)
+        found: Readiness = self.call("GET", "/ready", accepted=(503,), read=lambda body: decode(Readiness, body))
+        return found

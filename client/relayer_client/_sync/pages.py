@@ -6,7 +6,6 @@ from typing import Any, Generic, TypeVar
 
 from relayer_client._sync.transport import Transport
 from relayer_client.encoding import decode
-from relayer_client.errors import unreadable_as_error
 from relayer_client.results import Page
 
 Item = TypeVar("Item")
@@ -21,17 +20,19 @@ class Pages(Generic[Item]):
     def pages(self) -> Iterator[Page[Item]]:
         position: dict[str, Any] = {}
         while True:
-            body = self._transport.call("GET", self._path, query={**self._query, **position})
-            with unreadable_as_error():
-                pagination = body["pagination"]
-                items = tuple(decode(self._kind, item) for item in body["data"])
-            yield Page(items=items, total_items=pagination.get("total_items"))
+            query = {**self._query, **position}
+            pagination, page = self._transport.call("GET", self._path, read=self._read, query=query)
+            yield page
             if cursor := pagination.get("next_cursor"):
                 position = {"cursor": cursor}
-            elif "current_page" in pagination and "cursor" not in position and self._is_full(items, pagination):
+            elif "current_page" in pagination and "cursor" not in position and self._is_full(page.items, pagination):
                 position = {"page": pagination["current_page"] + 1}
             else:
                 return
+
+    def _read(self, body: Any) -> tuple[Mapping[str, Any], Page[Item]]:
+        pagination, items = body["pagination"], tuple(decode(self._kind, item) for item in body["data"])
+        return pagination, Page(items=items, total_items=pagination.get("total_items"))
 
     @staticmethod
     def _is_full(items: tuple[Item, ...], pagination: Mapping[str, Any]) -> bool:
@@ -49,10 +50,10 @@ class Pages(Generic[Item]):
 
     def total(self) -> int | None:
         """Return how many items there are. Totals of filtered lists stop at 10,000."""
-        body = self._transport.call("GET", self._path, query={**self._query, "per_page": 1})
-        with unreadable_as_error():
-            total: int | None = body["pagination"].get("total_items")
-            return total
+        query = {**self._query, "per_page": 1}
+        _, page = self._transport.call("GET", self._path, read=self._read, query=query)
+        total: int | None = page.total_items
+        return total
 
     def first(self) -> Item | None:
         """Return the first item, or None if there is none."""

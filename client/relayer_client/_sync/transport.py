@@ -3,15 +3,16 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
+from secrets import token_hex
 from typing import Any, Self
 
 import httpx
 
 from relayer_client import errors
 from relayer_client._version import __version__
-from relayer_client.checks import check_headers, check_url
+from relayer_client.checks import check_floats, check_headers, check_url
 from relayer_client.encoding import query_string, to_json
 from relayer_client.failures import may_have_changed_something, may_succeed_later, request_failed
 from relayer_client.generations import report_generation
@@ -60,6 +61,7 @@ class Transport:
         method: str,
         path: str,
         *,
+        read: Callable[[Any], Any] = lambda body: body,
         query: Mapping[str, Any] | None = None,
         body: Any = None,
         key: str | None = None,
@@ -67,11 +69,12 @@ class Transport:
         accepted: tuple[int, ...] = (),
         deadline: float | None = None,
     ) -> Any:
-        """Return the JSON of a response; raise an error of `relayer_client.errors` for any other than 2xx.
+        """Return what `read` finds in the JSON of a response; raise an error of `errors` for any other than 2xx.
 
         A request is sent again after a failure that may have reached the service only if it reads, has an
         idempotency key, or is `repeatable`. `deadline`, a time of `time.monotonic`, ends attempts and pauses.
         """
+        check_floats(body)
         own = {
             "Authorization": f"Bearer {self.token.read(key)}",
             "Accept": "application/json",
@@ -79,6 +82,7 @@ class Transport:
             "Idempotency-Key": key,
         }
         headers = self._headers.copy()
+        sent_id = headers.setdefault("X-Request-ID", token_hex(10))
         headers.update({name: value for name, value in own.items() if value is not None})
         http = self._pools.current()
         request = http.build_request(
@@ -94,32 +98,44 @@ class Transport:
         attempt, is_doubtful = 0, False
         while True:
             attempt += 1
+            request_id = sent_id
             failure: errors.RequestFailed | errors.ApiError
             cause: Exception | None = None
-            left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+            started = time.monotonic()
+            left = None if deadline is None else max(deadline - started, 0.001)
             if left is not None:
                 request.extensions["timeout"] = _at_most(left, request.extensions["timeout"])
             try:
                 with time_limit(left):
                     response = http.send(request)
+                seconds = time.monotonic() - started
+                # The service replaces some.
+                request_id = response.headers.get("x-request-id", sent_id)
+                logger.debug(
+                    "Request %s: %s %s: %d in %.3f s", request_id, method, path, response.status_code, seconds
+                )
                 if response.is_success or response.status_code in accepted:
                     report_generation(path, response.headers)
-                    return _json(response, key)
+                    return _result(response, key, read)
                 failure = errors.api_error(response.status_code, response.headers, _json_or_none(response), key)
             except (httpx.RequestError, TimeoutError) as error:
                 failure, cause = request_failed(error, key), error
-            except errors.InvalidResponse as error:
-                error.may_have_been_carried_out = not reads
+            except (errors.InvalidResponse, errors.RpcError) as error:
+                error.request_id = request_id
+                is_doubtful = is_doubtful or isinstance(error, errors.InvalidResponse)
+                error.may_have_been_carried_out = is_doubtful and not reads
                 raise
             again = may_succeed_later(failure) and (repeatable or not may_have_changed_something(failure))
             pause = self._retries.pause(attempt, getattr(failure, "retry_after", None)) if again else None
             if is_doubtful and isinstance(failure, errors.ConnectionFailed):
                 failure = errors.ConnectionLost(str(failure), key)
-            is_doubtful = is_doubtful or may_have_changed_something(failure)
+            if may_have_changed_something(failure):
+                is_doubtful = True
+                failure.request_id = failure.request_id or request_id
             failure.may_have_been_carried_out = is_doubtful and not reads
             if pause is None or (deadline is not None and time.monotonic() + pause >= deadline):
                 raise failure from cause
-            logger.info("%s %s is sent again in %.1f s: %s", method, path, pause, failure)
+            logger.info("%s %s is sent again in %.1f s (attempt %d failed): %s", method, path, pause, attempt, failure)
             sleep(pause)
             if http.is_closed:
                 raise failure from cause
@@ -130,11 +146,16 @@ def _at_most(left: float, timeouts: Mapping[str, float | None]) -> dict[str, flo
     return {name: left if value is None else min(value, left) for name, value in timeouts.items()}
 
 
-def _json(response: httpx.Response, key: str | None) -> Any:
+def _result(response: httpx.Response, key: str | None, read: Callable[[Any], Any]) -> Any:
+    """Return what `read` finds in a response; raise the error of a JSON-RPC call."""
     try:
-        return response.json()
+        body = response.json()
     except ValueError:
         raise errors.InvalidResponse(f"The response is not JSON (HTTP {response.status_code}).", key) from None
+    with errors.unreadable_as_error(key):
+        if isinstance(body, dict) and isinstance(error := body.get("error"), dict):
+            raise errors.rpc_error(error)
+        return read(body)
 
 
 def _json_or_none(response: httpx.Response) -> Any:

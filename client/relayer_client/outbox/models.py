@@ -11,7 +11,7 @@ from django.db import IntegrityError, connections, models, router
 from django.db.transaction import TransactionManagementError, atomic
 from django.utils import timezone
 
-from relayer_client.checks import resource_path
+from relayer_client.checks import check_names, resource_path
 from relayer_client.encoding import to_json
 from relayer_client.errors import RelayerClientError
 from relayer_client.fields import TransactionFields
@@ -109,7 +109,6 @@ class OutboxQuerySet(models.QuerySet["OutboxTransaction"]):
                 "Call it in the transaction.atomic() of the rows that belong to it."
             )
         row = OutboxTransaction(key=key, relayer=relayer, **normalize(fields))
-        row.clean_fields()
         if fields.get("to") == "":
             raise ValidationError({"to": "It is empty. Omit it to create a contract."})
         try:
@@ -118,6 +117,7 @@ class OutboxQuerySet(models.QuerySet["OutboxTransaction"]):
             raise ValidationError({"relayer": str(error)}) from None
         if faults := find_faults(row.fields()):
             raise ValidationError(faults)
+        row.clean_fields()
         try:
             with atomic(using=rows.db):
                 row.save(force_insert=True, using=rows.db)
@@ -137,9 +137,8 @@ class OutboxQuerySet(models.QuerySet["OutboxTransaction"]):
 def normalize(fields: TransactionFields) -> dict[str, Any]:
     """Return the columns of a transaction. Amounts are text, as some databases round large numbers in JSON."""
     given: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
-    if unknown := given.keys() - TransactionFields.__annotations__.keys():
-        raise TypeError(f"Unknown field: {', '.join(sorted(unknown))}.")
-    values = {name: str(value) if isinstance(value, int) else value for name, value in given.items()}
+    check_names("field", given, TransactionFields)
+    values = {name: str(value) if isinstance(value, int | float) else value for name, value in given.items()}
     values = json.loads(to_json(values))
     return {
         "to": values.pop("to", ""),

@@ -2,10 +2,9 @@ from django.conf import settings
 from django.db import models, transaction
 from django.dispatch import receiver
 
+from relayer_client.erc20 import transfer
 from relayer_client.outbox import enqueue
 from relayer_client.outbox.signals import transaction_finished
-
-TRANSFER = "0xa9059cbb"  # transfer(address,uint256) of ERC-20
 
 
 class Payout(models.Model):
@@ -22,8 +21,8 @@ def pay(order, to, amount):
     """Pay out tokens: the payout and its transaction are committed together, or not at all."""
     with transaction.atomic():
         payout = Payout.objects.create(order=order, to=to, amount=amount)
-        data = TRANSFER + to.removeprefix("0x").rjust(64, "0") + f"{amount:064x}"
-        enqueue("shop", to=settings.TOKEN_CONTRACT, data=data, key=f"payout-{order}")
+        call = transfer(settings.TOKEN_CONTRACT, to, amount, decimals=0)
+        enqueue("shop", key=f"payout-{order}", **call)
     return payout
 
 

@@ -143,12 +143,15 @@ def add(first: int, rows: int, relayers: tuple[str, ...]) -> None:
             enqueue(relayer, key=f"{relayer}-{number}", to=receiver(number), value=1)
 
 
-def wait_for_reports(count: int) -> None:
-    """Wait until so many rows of healthy relayers have ended."""
+def reported_rows() -> int:
+    """Return how many rows of healthy relayers have ended."""
     from relayer_client.outbox.models import OutboxTransaction
 
-    reported = OutboxTransaction.objects.filter(relayer__in=HEALTHY).exclude(notified_at=None)
-    wait_until(lambda: reported.count() >= count, LONGEST_SECONDS)
+    return OutboxTransaction.objects.filter(relayer__in=HEALTHY).exclude(notified_at=None).count()
+
+
+def wait_for_reports(count: int) -> None:
+    wait_until(lambda: reported_rows() >= count, LONGEST_SECONDS)
 
 
 def acknowledge() -> None:
@@ -186,7 +189,8 @@ def break_down(host: Host, first: int, rows: int, sender_kills: int, service_kil
 
         def restore() -> None:
             host.restore()
-            wait_until(is_held, LONGEST_SECONDS)
+            # Where all had ended before, there is nothing that the restored service could be missing.
+            wait_until(lambda: is_held() or reported_rows() == healthy, LONGEST_SECONDS)
             senders.end()
             acknowledge()
             senders.start()
