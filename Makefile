@@ -1,5 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# Recipes start several processes that load the same modules.
+export PYTHONDONTWRITEBYTECODE :=
 # Where commands run that need settings but no service: fixed secrets, a database of their own.
 TEST_ENV := DJANGO_SETTINGS_MODULE=tests.settings
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, connections
 
-PATIENCE_SECONDS = 180
+PATIENCE_SECONDS = 600
 
 
 def wait_until(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 # For a busy machine, on which a server that starts in seconds takes minutes: who waits for one asks again and again.
-START_SECONDS = 180
+START_SECONDS = 600
 
 
 class Unavailable(Exception):

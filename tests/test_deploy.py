@@ -210,10 +210,12 @@ def image() -> Iterator[Stage]:
 
 def test_the_image_has_the_packages_of_the_service_and_no_others(image: Stage) -> None:
     packages = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
-    made = {"__pycache__", "data", "deploy", "manage.py", "requirements.lock", "requirements-providers.lock"}
+    made = {"__pycache__", "data", "deploy", "docs", "manage.py", "requirements.lock", "requirements-providers.lock"}
     of_service = {path.parent.name for path in PROJECT.glob("*/__init__.py")}
     of_service -= {name.rstrip("*") for name in packages["exclude"]}
     assert {path.name for path in image.folder.iterdir()} - made == of_service
+    # What the admin shows.
+    assert [path.name for path in (image.folder / "docs").iterdir()] == ["runbooks.md"]
 
 
 def test_the_image_passes_the_checks_of_a_deployment(image: Stage) -> None:

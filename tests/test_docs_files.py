@@ -5,7 +5,12 @@ from pathlib import Path
 
 from tests.servers import PROJECT
 
-DOCUMENTS = [*sorted(PROJECT.glob("*.md")), *sorted((PROJECT / "docs").glob("*.md")), PROJECT / "tests/README.md"]
+DOCUMENTS = [
+    *sorted(PROJECT.glob("*.md")),
+    *sorted((PROJECT / "docs").glob("*.md")),
+    PROJECT / "tests/README.md",
+    PROJECT / "client/README.md",
+]
 FILE = re.compile(r"`([\w.-]+(?:/[\w.-]+)*\.(?:py|json|yaml|toml|md|html|example))`")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 ANCHOR = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]+)\)")

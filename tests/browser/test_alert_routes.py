@@ -1,10 +1,11 @@
-"""The form of alert routes in the browser: each channel has its fields."""
+"""Alert routes in the browser: the form has the fields of the channel, and a test shows its outcome."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from incidents.models import AlertMessage
 from tests.incidents.factories import route
 
 ROUTES = "/admin/incidents/alertroute/"
@@ -34,3 +35,14 @@ def test_a_route_has_the_fields_of_its_channel_when_it_is_added_and_changed(page
         made = route(channel, url, channel=channel, secret="key", enabled=False)
         page.goto(f"{ROUTES}{made.pk}/change/")
         expect_fields(page, fields)
+
+
+@pytest.mark.usefixtures("transactional_db")
+def test_a_test_alert_shows_its_outcome_by_itself(page: Page) -> None:
+    made = route(channel="slack")
+    page.goto(f"{ROUTES}{made.pk}/change/")
+    expect(page.get_by_text("State: not tested")).to_be_visible()
+    page.get_by_role("button", name="Send a test alert").click()
+    expect(page.get_by_text("Its outcome appears below.")).to_be_visible()
+    AlertMessage.objects.update(state="failed", due_at=None, attempts=1, error="Connection refused.")
+    expect(page.get_by_text("State: failing")).to_be_visible()

@@ -34,7 +34,7 @@ REASON = (
     "https://status.provider.example.com/incidents/01JCM6T3X0Y4ZK and ask 0x70997970C51812dc3A010C7d01b50e0d17dc79C8."
 )
 # Lists of so many columns that they scroll within the page.
-SCROLLING = {"relayers/relayer", "notifications/delivery", "transactions/transaction", "transactions/lane"}
+SCROLLING = {"notifications/delivery", "transactions/lane"}
 # Returns words that are wider than their cell, columns of differently aligned cells, and a page that is too wide.
 MEASURE = """([longest, scrolls]) => {
   const faults = new Set(), name = cell => cell.className.split(" ")[0];
@@ -95,6 +95,7 @@ def paths(staff: User) -> list[str]:
         checked_at=now,
         nonce=7,
         balance_at=now - timedelta(days=3),
+        outflow_days=[[int(now.timestamp()) // 86400 * 86400, "1000"]],
         system_disabled=True,
         disabled_reason_type="NonceSyncFailed",
         disabled_reason_details=REASON,

@@ -153,3 +153,26 @@ def test_the_page_of_a_relayer_shows_its_nodes_live(
     page.get_by_role("button", name="Check now").click()
     expect(page.get_by_text("Queued for a check: 1 relayer.")).to_be_visible()
     assert "s3cret" not in page.content()
+
+
+def test_the_tabs_of_a_relayer_follow_the_history_and_save_within_the_window(page: Page, fleet: Relayer) -> None:
+    relayer = f"{LIST}{fleet.pk}/change/"
+    page.goto(f"{relayer}#transactions", wait_until="networkidle")
+    chart = page.locator("#calls canvas")
+    height = chart.evaluate("canvas => canvas.offsetHeight")
+    page.goto("/admin/")
+    page.goto(relayer, wait_until="networkidle")
+    tabs, save = page.locator("#tabs-items"), page.get_by_role("button", name="Save", exact=True)
+    expect(save).to_be_hidden()
+    tabs.get_by_role("link", name="Transactions").click()
+    expect(chart).to_have_js_property("offsetHeight", height)
+    for title in ("Settings", "Rules", "Policies", "Settings"):
+        tabs.get_by_role("link", name=title).click()
+        expect(save).to_be_in_viewport(ratio=1)
+    page.go_back()
+    expect(page.locator("[name=policy_gas_price_cap]")).to_be_visible()
+    expect(tabs.get_by_role("link", name="Policies")).to_have_class("active")
+    for _ in range(4):
+        page.go_back()
+    expect(save).to_be_hidden()
+    expect(page.locator("[data-status-url]")).to_be_visible()

@@ -70,7 +70,7 @@ def test_a_google_key_is_added_from_its_file_and_its_resource_name(
     file.write_text(json.dumps(config["service_account"] | {"type": "service_account"}))
     choose(page, "provider_b_kms")
     page.locator("[name=identifier]").fill("google")
-    page.get_by_label("Service account key", exact=True).set_input_files(file)
+    page.locator("[type=file]:visible").set_input_files(file)
     page.get_by_label("Resource name of the key version").fill(RESOURCE_NAME.format(**config["key"]))
     take_screenshot(page, "signer-add-google")
     page.get_by_role("button", name="Save", exact=True).click()

@@ -123,6 +123,6 @@ def test_twenty_relayers_get_a_gas_price_cap_and_lose_it_again(page: Page) -> No
     page.get_by_role("link", name="Undo this edit").click()
     page.get_by_label("Reason").fill("Too low")
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("Started in the worker: Undo the edit of 20 relayers")).to_be_visible()
+    expect(page.get_by_role("heading", name="Undo the edit of 20 relayers", level=2)).to_be_visible()
     running.run_job.call_local(Job.objects.latest("pk").pk)
     assert Relayer.objects.filter(policies={}).count() == 25

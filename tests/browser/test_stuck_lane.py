@@ -72,7 +72,7 @@ def test_a_stuck_lane_is_found_understood_and_freed_in_three_clicks(
     take_screenshot(page, "stuck-lane")
     page.get_by_role("link", name="Speed up nonce 1").first.click()
 
-    expect(page.get_by_text("can cost at most")).to_be_visible()
+    expect(page.get_by_text("executed at most once")).to_be_visible()
     page.get_by_role("button", name="Speed up").click()
     expect(page.get_by_text("The higher price is requested.")).to_be_visible()
     expect(page.locator(".stuck-headline")).to_contain_text("It is being signed at a higher price")

@@ -315,6 +315,19 @@ def test_a_mistake_in_the_file_is_found_at_the_start(write: Write, settings: Any
         networks.networks.cache_clear()
 
 
+def test_networks_of_one_chain_with_other_coins_are_reported(write: Write, settings: Any) -> None:
+    same, other = ENTRY | {"symbol": "ONE"}, ENTRY | {"symbol": "TWO"}
+    for entries, expected in (({"a": same, "b": same}, []), ({"a": same, "b": other}, ["relayers.W001"])):
+        settings.NETWORKS_FILE = str(write(entries))
+        networks.networks.cache_clear()
+        try:
+            found = check_networks()
+        finally:
+            networks.networks.cache_clear()
+        assert [message.id for message in found] == expected
+    assert found[0].msg == f"NETWORKS_FILE: a and b have the chain ID {ENTRY['chain_id']}, but other coins."
+
+
 def test_a_file_that_is_missing_or_of_another_shape_is_refused(write: Write, tmp_path: Path) -> None:
     for content in ("[]", '{"networks": []}'):
         assert fault(write(content)) == "networks.json must be an object with the field `networks`, an object"

@@ -24,7 +24,7 @@ from tests import check_schema
 from tests.api import Answer, Api
 from tests.contract import bodies
 from tests.contract.rpc_calls import PATH, relayer
-from tests.documents import parse
+from tests.documents import EXTENSIONS, parse, read_document
 from tests.sample.models import Item
 from tokens.writes import issue
 
@@ -224,6 +224,26 @@ def test_the_document_marks_all_that_an_extension_brings_and_nothing_else(api: A
         "discriminator": {"propertyName": "method", "mapping": results},
     }
     assert schemas["ShoutResult"]["properties"]["method"] == {"type": "string", "const": "shout"}
+
+
+def test_a_price_source_has_the_fields_of_its_kind_alone() -> None:
+    schemas = read_document(EXTENSIONS)["components"]["schemas"]
+    feed, sequencer = {"feed", "heartbeat_seconds"}, {"sequencer_feed", "sequencer_grace_seconds"}
+    expected: dict[str, tuple[set[str], set[str]]] = {
+        "fixed": ({"rate", "max_age_seconds"}, set()),
+        "chainlink_usd": (feed | {"native_feed", "native_heartbeat_seconds"}, sequencer),
+        "chainlink_native": (feed, sequencer),
+        "uniswap_v2": ({"pair", "wrapped_native", "min_liquidity"}, set()),
+    }
+    for owner in ("CreateFeeTokenRequest", "UpdateFeeTokenRequest", "FeeToken"):
+        mapping = schemas[owner]["properties"]["sources"]["items"]["discriminator"]["mapping"]
+        assert mapping.keys() == expected.keys()
+        for kind, (required, optional) in expected.items():
+            shape = schemas[mapping[kind].rpartition("/")[2]]
+            assert mapping[kind].endswith("SourceRequest" if "Request" in owner else "Source")
+            assert shape["properties"]["kind"]["const"] == kind
+            assert set(shape["required"]) == required | {"kind"}
+            assert set(shape["properties"]) == required | optional | {"kind"}
 
 
 def test_a_document_that_differs_from_the_code_is_found(tmp_path: Path) -> None:

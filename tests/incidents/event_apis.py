@@ -21,11 +21,12 @@ CLOSE = re.compile(r"/v2/alerts/([^/?]+)/close\?identifierType=alias")
 
 
 class PagerDuty:
-    """Keeps the incidents that were triggered and not resolved, by their deduplication key."""
+    """Keeps the incidents that were triggered and not resolved, by deduplication key, and of which it notified."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self.open: dict[str, dict[str, Any]] = {}
+        self.pages: list[tuple[str, str]] = []
 
     def __call__(self, handler: Handler) -> None:
         received = handler.server.requests[-1]
@@ -33,10 +34,13 @@ class PagerDuty:
         faults = self.faults(received.path, received.headers, event)
         if not faults:
             self.events.append(event)
+            key = event["dedup_key"]
             if event["event_action"] == "trigger":
-                self.open[event["dedup_key"]] = event["payload"]
+                if key not in self.open:
+                    self.pages.append((key, event["payload"]["severity"]))
+                self.open[key] = event["payload"]
             else:
-                self.open.pop(event["dedup_key"], None)
+                self.open.pop(key, None)
         body = {"status": "invalid event", "errors": faults} if faults else {"status": "success"}
         answer(400 if faults else 202, json.dumps(body).encode())(handler)
 
@@ -61,10 +65,11 @@ class PagerDuty:
 
 
 class Opsgenie:
-    """Keeps the alerts that were created and not closed, by alias, with how often each was created."""
+    """Keeps the alerts that were created and not closed, by alias, how often each was, and of which it notified."""
 
     def __init__(self) -> None:
         self.open: dict[str, dict[str, Any]] = {}
+        self.pages: list[tuple[str, str]] = []
         self.counts: dict[str, int] = {}
 
     def __call__(self, handler: Handler) -> None:
@@ -80,6 +85,8 @@ class Opsgenie:
             answer(422, json.dumps({"errors": faults}).encode())(handler)
         else:
             # An open alert with the alias is the same one: it is counted.
+            if alert["alias"] not in self.open:
+                self.pages.append((alert["alias"], alert["priority"]))
             self.open.setdefault(alert["alias"], alert)
             self.counts[alert["alias"]] = self.counts.get(alert["alias"], 0) + 1
             answer(202, b"{}")(handler)

@@ -5,18 +5,26 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from incidents import watching
+from chain.nodes.observers import node_key
+from incidents import delivery, watching
+from incidents.console.guides import RUNBOOKS, blocks
 from incidents.models import AlertMessage, AlertRoute, Incident
 from relayer_service.models import AuditEntry
+from relayer_service.observability.call_counts import NODE, CallCount
+from relayers.models import RelayerHealth
 from relayers.models.tags import save_tags
+from relayers.nodes.call_statistics import FAILED, slot_of
 from tests.incidents.factories import incident, message, route
 from tests.incidents.fleet import node_down, relayers
 from tests.notifications.admin_pages import rows, staff_who_may, told
 from tests.notifications.clock import NOON, Clock
+from tests.notifications.receivers import receiver
 from tests.relayer_service.admin.overview_pages import part, text
 from tests.relayers import factories
 
@@ -49,8 +57,10 @@ def test_a_route_is_added_with_an_audit_entry_that_has_no_secret(admin_client: C
     save_tags({factories.relayer(network="mainnet").pk: ["eu"]})
     kinds = {"chosen_kinds": ["stuck", "node_down"], "chosen_networks": ["mainnet"], "chosen_tags": ["eu"]}
     hours = {"quiet_from": "22:00", "quiet_until": "07:00", "time_zone": "Europe/Berlin"}
-    assert add(admin_client, new_secret="s3cr3t-key", **kinds, **hours).status_code == 302
+    response = add(admin_client, new_secret="s3cr3t-key", **kinds, **hours)
     made = AlertRoute.objects.get()
+    # Its page has the test.
+    assert (response.status_code, response.url) == (302, f"{ROUTES}{made.pk}/change/")
     assert (made.kinds, made.networks, made.tags) == (["stuck", "node_down"], ["mainnet"], ["eu"])
     assert made.secret == "s3cr3t-key"
     entry = AuditEntry.objects.get(object_type="alert route")
@@ -141,7 +151,10 @@ def test_a_route_shows_the_fields_of_its_channel(
 def test_a_test_alert_is_queued_and_recorded(admin_client: Client) -> None:
     made = route()
     page = admin_client.post(f"{ROUTES}{made.pk}/send_test/", follow=True)
-    assert told(page) == ["A test alert to ops is sent within seconds. Reload this page for its outcome."]
+    assert told(page) == ["A test alert to ops is sent within seconds. Its outcome appears below."]
+    assert "Test alert to ops: not sent yet To be sent now." in text(page.content.decode())
+    AlertMessage.objects.update(lease=uuid4(), due_at=NOON + timedelta(days=1_000))
+    assert "to ops: sending Test alert of" in text(admin_client.get(page.request["PATH_INFO"]).content.decode())
     assert "Test alert of the route ops" in page.content.decode()
     assert list(AlertMessage.objects.values_list("event", "state")) == [("test", "pending")]
     assert AuditEntry.objects.get(object_type="alert route").reason == "Sent a test alert."
@@ -149,6 +162,122 @@ def test_a_test_alert_is_queued_and_recorded(admin_client: Client) -> None:
     assert told(admin_client.post(f"{ROUTES}{made.pk}/send_test/", follow=True)) == [
         "ops is disabled. Enable it first."
     ]
+
+
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("https://relayers.example.com", ""),
+        ("http://localhost:8000", "Links in alerts lead to http://localhost:8000. Set PUBLIC_URL"),
+        ("", "Alerts have no links. Set PUBLIC_URL"),
+    ],
+)
+def test_a_route_names_the_setting_of_links_that_others_cannot_open(
+    admin_client: Client, settings: Any, url: str, hint: str
+) -> None:
+    settings.PUBLIC_URL = url
+    page = admin_client.get(f"{ROUTES}{route().pk}/change/").content.decode()
+    assert ("PUBLIC_URL" in page, hint in page) == (bool(hint), True)
+
+
+def test_a_route_is_not_ok_before_something_arrived(admin_client: Client, clock: Clock) -> None:
+    intro = "A route sends alerts about the problems of"
+    assert intro in admin_client.get(ROUTES).content.decode()
+    with receiver() as server:
+        closed = server.url
+    made = route(url=closed)
+    page = f"{ROUTES}{made.pk}/"
+
+    def states() -> list[str]:
+        return [rows(admin_client.get(ROUTES))[0][-1], text(admin_client.get(f"{page}alerts/").content.decode())]
+
+    assert states() == [
+        "not tested",
+        "State: not tested Nothing was sent yet. A test alert shows whether this route works.",
+    ]
+    shown = admin_client.post(f"{page}send_test/", follow=True).content.decode()
+    # The page shows this until the test has its outcome.
+    assert f'data-progress-url="{page}alerts/"' in shown
+    delivery.claim(made.pk)
+    waiting = admin_client.get(f"{page}alerts/").content.decode()
+    assert ("data-over" in waiting, text(waiting).startswith("State: not tested ")) == (False, True)
+    AlertMessage.objects.update(due_at=NOON, lease=None)
+    delivery.send_due()
+    over = admin_client.get(f"{page}alerts/").content.decode()
+    assert ("data-over" in over, text(over).startswith("State: failing ")) == (True, True)
+    assert "Test alert to ops: failed Connection failed" in text(over)
+    assert states()[0] == "failing"
+    assert intro not in admin_client.get(ROUTES).content.decode()
+
+
+def test_an_incident_is_acknowledged_on_its_page_which_says_why_and_where_to_act(
+    admin_client: Client, client: Client, clock: Clock
+) -> None:
+    relayers(2)
+    node_down(clock)
+    RelayerHealth.objects.update(disabled_reason_details="No node answers: the node timed out.")
+    watching.watch()
+    page = f"{INCIDENTS}{Incident.objects.get(kind='node_down').pk}/change/"
+    shown = admin_client.get(page).content.decode()
+    assert "No node answers: the node timed out." in shown
+    for place in ("relayer/nodes/", "relayer/?network=hardhat", "lane/?network=hardhat"):
+        assert f'{place}">' in shown
+    fields = dict(re.findall(r'<input type="hidden" name="(cause|number|severe|next)" value="([^"]*)">', shown))
+    response = admin_client.post("/admin/attention/acknowledge/", fields | {"note": "On it"})
+    assert response["Location"] == page
+    known = text(admin_client.get(page).content.decode())
+    # The cause is still there to read.
+    assert ("admin, 2026-01-01 12:00 UTC: On it" in known, "the node timed out." in known) == (True, True)
+    elsewhere = {**fields, "next": "https://example.com/"}
+    assert admin_client.post("/admin/attention/undo/", elsewhere)["Location"] == "/admin/"
+    viewer = text(staff_who_may(client, "view_incident").get(page).content.decode())
+    assert "Acknowledge:" not in viewer
+    assert "Networks and nodes Runbook" not in viewer
+
+
+def test_an_incident_about_nodes_names_those_that_fail_without_their_keys(
+    admin_client: Client, client: Client
+) -> None:
+    urls = [f"https://{name}.example.com/v2/SECRET?key=SECRET" for name in ("dead", "fine", "unused")]
+    factories.relayer(network="hardhat", rpc_urls=[{"url": url, "weight": 1} for url in urls])
+    now = timezone.now()
+    counted = {"kind": NODE, "start": slot_of(now), "calls": 1, "last_at": now}
+    CallCount.objects.create(subject=node_key(urls[0]), outcome=FAILED, last_fault="connection failed", **counted)
+    CallCount.objects.create(subject=node_key(urls[1]), outcome="ok", **counted)
+    made = incident()
+    page = f"{INCIDENTS}{made.pk}/change/"
+    shown = admin_client.get(page).content.decode()
+    fault = "https://dead.example.com/*** failing Last error: connection failed; no answer in the last hour"
+    assert f"Nodes that do not work {fault} What to do" in text(shown)
+    assert [name for name in ("fine.example", "unused.example", "SECRET") if name in shown] == []
+    others = {"a viewer": staff_who_may(client, "view_incident").get(page).content.decode()}
+    Incident.objects.update(kind="stuck")
+    others["another kind"] = admin_client.get(page).content.decode()
+    Incident.objects.update(kind="node_down", ended_at=now)
+    others["an end"] = admin_client.get(page).content.decode()
+    assert [name for name, page in others.items() if "dead.example.com" in page] == []
+
+
+@pytest.mark.parametrize(("kind", "section"), RUNBOOKS.items())
+def test_an_incident_shows_the_steps_of_its_runbook(admin_client: Client, kind: str, section: str) -> None:
+    made = incident(kind=kind)
+    page = admin_client.get(f"{INCIDENTS}{made.pk}/change/").content.decode()
+    shown = re.search(r'<details class="runbook" open>(.*?)</details>', page, re.DOTALL)
+    assert shown
+    assert text(shown[1]).startswith(f"Runbook: {section} Signs: ")
+    assert re.search(r'<ol start="1"><li>.+</li><li>.+</li>', shown[1])
+    assert [mark for mark in ("**", "`", "](", "| ", "<h2") if mark in shown[1]] == []
+
+
+def test_a_runbook_is_shown_as_text_in_paragraphs_lists_and_tables() -> None:
+    lists = "1. Run `a <b>`\n2. **Wait**,\n   then"
+    table = "| a |\n|---|\n| `c` |\n\n![d](e.png)\n"
+    *found, last = blocks(f"<b> [it](x.md#y) [here](#z)\n\n{lists}\n\n{table}")
+    assert found == [
+        {"text": "&lt;b&gt; it “here”"},
+        {"start": "1", "steps": ["Run <code>a &lt;b&gt;</code>", "<strong>Wait</strong>, then"]},
+    ]
+    assert (last["table"].headers, last["table"].rows) == (["a"], [["<code>c</code>"]])
 
 
 def test_viewers_see_routes_without_secrets(client: Client) -> None:
@@ -173,12 +302,13 @@ def test_an_incident_shows_its_extent_who_knew_and_what_was_sent(admin_client: C
     assert "<i>" not in page
     assert "<b>Treasury" not in page
     for each in (
-        "Extent 31 relayers at most",
+        "Peak 31 relayers",
         "Duration 2 hours",
         "Acknowledged by ada, 2026-01-01 12:00 UTC: On it",
+        "Runbook: A node is down Signs: ",
         "<b>Treasury</b>",
-        "Began to ops sent 2026-01-01 12:00:00 UTC",
-        "Got worse to ops pending Returned HTTP 500. Next attempt now.",
+        "Start alert to ops: sent 2026-01-01 12:00:00 UTC",
+        "Escalation alert to ops: not sent yet Returned HTTP 500. Next attempt now.",
     ):
         assert each in shown
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from pytest_django import Settings
 
 from incidents import delivery
+from incidents.channels import Request
 from incidents.models import AlertMessage, AlertRoute, Incident
 from tests.incidents.event_apis import API_KEY, ROUTING_KEY, Opsgenie, PagerDuty
 from tests.incidents.factories import incident, message, route
-from tests.incidents.fleet import TITLE, bodies
+from tests.incidents.fleet import TITLE, bodies, node_down, node_up, relayers, run
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.mail_servers import mail_server
 from tests.notifications.receivers import receiver
@@ -82,7 +85,62 @@ def test_opsgenie_gets_an_alert_and_closes_it(clock: Clock) -> None:
         "tags": ["node_down", "hardhat"],
         "source": "Relayer Management Service",
     }
-    assert closed["note"] == f"Ended after 1 hour, 10 minutes: {'x' * 290}, 31 relayers at most"
+    assert closed["note"] == f"Ended after 1 hour, 10 minutes: {'x' * 290}, peak: 31 relayers"
+
+
+class Killed(BaseException):
+    """The end of a worker."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "secret", "levels"),
+    [
+        (PagerDuty, "/v2/enqueue", ROUTING_KEY, ["warning", "critical"]),
+        (Opsgenie, "/v2/alerts", API_KEY, ["P3", "P1"]),
+    ],
+)
+def test_what_gets_worse_pages_again_and_its_end_closes_both(
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[PagerDuty | Opsgenie],
+    path: str,
+    secret: str,
+    levels: list[str],
+) -> None:
+    relayers(1)
+    with receiver(api := kind()) as server:
+        channel = kind.__name__.lower()
+        ops = route(url=server.url.replace("/hook", path), channel=channel, secret=secret, kinds=["node_down"])
+        node_down(clock, disabled=False)
+        run(clock, 130)
+        node_down(clock)
+        run(clock, 90)
+        made = Incident.objects.get(kind="node_down").identifier
+        alerts = [made, f"{made}-1"]
+        assert api.pages == list(zip(alerts, levels, strict=True))
+        post, ends, is_closed = delivery.post, iter(["killed", "refused"]), asyncio.Event()
+
+        async def fail(session: Any, request: Request) -> str:
+            """Close the first alert; the second one in vain, until it works."""
+            if f"{made}-1" in f"{request.url} {request.body!r}" and (end := next(ends, None)):
+                await is_closed.wait()
+                if end == "killed":
+                    raise Killed
+                return "Returned HTTP 503."
+            answer = await post(session, request)
+            is_closed.set()
+            return answer
+
+        monkeypatch.setattr(delivery, "post", fail)
+        node_up()
+        with pytest.raises(Killed):
+            run(clock, 130)
+        assert list(api.open) == alerts[1:]
+        run(clock, 80)
+        assert to_messages(ops)[2:] == [("ended", "pending", "Returned HTTP 503.")]
+        run(clock, 120)
+    assert (to_messages(ops)[2:], api.open) == ([("ended", "sent", "")], {})
+    assert [key for key, _ in api.pages] == alerts
 
 
 def test_a_wrong_key_of_an_event_api_is_shown_as_what_went_wrong(clock: Clock) -> None:

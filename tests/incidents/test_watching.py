@@ -2,11 +2,13 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.test import Client
+from django.utils import timezone
 
 from incidents import delivery, watching
 from incidents.models import AlertMessage, Incident, IncidentRelayer
@@ -20,11 +22,12 @@ from tests.incidents.fleet import NETWORK, TITLE, incidents, node_down, node_up,
 from tests.notifications.clock import NOON, Clock
 from tests.relayers import factories
 from tests.transactions import factories as sending
-from transactions.models import Transaction
+from transactions.models import ChainWatch, Lane, Transaction
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_engines]
+pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.both_engines
 def test_a_problem_is_announced_with_its_number_once_it_has_lasted(clock: Clock) -> None:
     relayers(31)
     route(kinds=["node_down"], on_call="Ada")
@@ -77,7 +80,7 @@ def test_it_is_reported_once_when_it_grows_tenfold_and_when_it_ends(clock: Clock
         f"began: {TITLE}, 1 relayer",
         f"grew: Worse: {TITLE}, 10 relayers",
         f"grew: Worse: {TITLE}, 150 relayers",
-        f"ended: Ended after 5 minutes: {TITLE}, 150 relayers at most",
+        f"ended: Ended after 5 minutes: {TITLE}, peak: 150 relayers",
     ]
 
 
@@ -136,6 +139,41 @@ def test_relayers_and_lanes_of_one_node_are_one_incident(clock: Clock) -> None:
     assert (incident.title, incident.number) == (TITLE, 2)
 
 
+def test_missing_funds_are_one_incident_also_while_nodes_fail(clock: Clock) -> None:
+    relayers(31)
+    ops = route(kinds=["waiting_for_funds"])
+    for relayer in Relayer.objects.order_by("pk")[:3]:
+        sending.lane(relayer, waiting="funds", missing_text="5", waiting_since=NOON - timedelta(minutes=5))
+    watch(clock, times=14)
+    # Its lanes are read again a minute after the first checks have failed.
+    Lane.objects.update(waiting="nodes", waiting_since=clock.now)
+    watch(clock, times=5)
+    node_down(clock)
+    watch(clock, times=60)
+    node_up()
+    Lane.objects.update(waiting="funds", waiting_since=clock.now)
+    watch(clock, times=14)
+    assert written(ops) == [f"began: {NETWORK}: lanes that wait for funds, 3 lanes"]
+    Lane.objects.update(waiting="", waiting_since=None, missing_text="")
+    watch(clock, times=14)
+    assert [line.partition(":")[0] for line in written(ops)] == ["began", "ended"]
+
+
+def test_stuck_transactions_are_one_incident_also_while_the_chain_is_halted(clock: Clock) -> None:
+    relayers(1)
+    ops = route(kinds=["stuck"])
+    looks = {"lease": uuid4(), "due_at": timezone.now() + timedelta(days=1)}
+    chain = ChainWatch.objects.create(chain_id=11155111, nodes_digest="x")
+    lane = sending.lane(Relayer.objects.get(), watch=chain, **looks)
+    sending.transaction(lane, nonce=1, status="submitted", sent_at=NOON, created_at=NOON - timedelta(hours=1))
+    watch(clock, times=14)
+    ChainWatch.objects.update(halted_since=NOON)
+    watch(clock, times=14)
+    ChainWatch.objects.update(halted_since=None)
+    watch(clock, times=14)
+    assert [line.partition(":")[0] for line in written(ops)] == ["began"]
+
+
 def test_a_route_gets_what_it_matches_only_later(clock: Clock) -> None:
     relayers(1)
     severe = route("severe", severe_only=True, kinds=["node_down"])
@@ -178,6 +216,7 @@ def test_a_route_gets_alerts_by_kind_network_tag_and_severity(
     assert AlertMessage.objects.filter(key__startswith="node_down").count() == number
 
 
+@pytest.mark.both_engines
 def test_a_later_message_replaces_those_that_were_not_sent(clock: Clock) -> None:
     relayers(1)
     ops = route(kinds=["node_down"])
@@ -189,6 +228,7 @@ def test_a_later_message_replaces_those_that_were_not_sent(clock: Clock) -> None
     assert states == [("began", "skipped"), ("ended", "pending")]
 
 
+@pytest.mark.both_engines
 def test_a_new_incident_does_not_wait_behind_what_nobody_was_told_of_earlier_ones(clock: Clock) -> None:
     relayers(1)
     ops = route(kinds=["node_down"])
@@ -230,6 +270,7 @@ def test_an_incident_keeps_its_relayers_and_who_acknowledged_it(clock: Clock, cl
     assert incident.acknowledged_at == NOON + timedelta(seconds=10)
 
 
+@pytest.mark.both_engines
 def test_the_relayers_of_an_incident_are_stored_up_to_a_maximum(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(IncidentRelayer, "MAX_PER_INCIDENT", 4)
     relayers(6)
@@ -249,6 +290,7 @@ def test_failing_webhooks_are_one_incident_whatever_their_errors(clock: Clock) -
     assert (incident.title, incident.number) == ("Failing webhooks", 2)
 
 
+@pytest.mark.both_engines
 def test_transactions_over_a_limit_and_those_that_nodes_dispute_are_incidents(clock: Clock) -> None:
     relayers(2)
     first, second = (sending.lane(relayer) for relayer in Relayer.objects.order_by("pk"))
@@ -276,6 +318,7 @@ def test_a_silent_worker_is_an_incident_until_another_starts(clock: Clock) -> No
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.both_engines
 def test_two_workers_open_an_incident_and_announce_it_once(clock: Clock) -> None:
     relayers(2)
     route(kinds=["node_down"])
@@ -286,6 +329,7 @@ def test_two_workers_open_an_incident_and_announce_it_once(clock: Clock) -> None
     assert (len(incidents()), written()) == (1, [f"began: {TITLE}, 2 relayers"])
 
 
+@pytest.mark.both_engines
 def test_incidents_are_deleted_with_the_audit_log(clock: Clock, settings: Any) -> None:
     relayers(1)
     node_down(clock)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from relayer_service.jobs import running
 from relayer_service.models import Job
 from relayer_service.storage.selections import Selection
 from relayers.models import Relayer
 from tests import processes
 from tests.concurrency import wait_until
+from tests.relayer_service.jobs import start_job
 from tests.relayers import factories
 
 
@@ -19,7 +19,7 @@ from tests.relayers import factories
 def test_a_worker_finds_a_job_and_goes_on_after_another_was_killed(tmp_path: Path) -> None:
     for number in range(3):
         factories.relayer(identifier=f"r-{number}", due_at=None)
-    job = running.start("check_relayers", Selection.from_queryset(Relayer.objects.all()), "olga")
+    job = start_job("check_relayers", Selection.from_queryset(Relayer.objects.all()))
     # As a killed worker leaves it: begun, and due again now that its lease is over.
     first = Relayer.objects.order_by("pk")[0]
     Job.objects.update(state="running", position=first.pk, done=1)

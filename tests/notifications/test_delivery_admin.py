@@ -73,7 +73,7 @@ def test_the_list_tells_how_each_delivery_fares(admin_client: Client, notificati
     assert shown == [
         ["msg_5", "relayer.paused", "-", "hook", "pending", "0", "-", "-", created, "never", "now"],
         ["msg_4", "relayer.paused", "-", "hook", "pending", "0", "-", "-", created, "never", "in progress"],
-        ["msg_3", "relayer.paused", "-", "hook", "pending", "2", "503", "-", created, "never", "in 1 hour"],
+        ["msg_3", "relayer.paused", "-", "hook", "retrying", "2", "503", "-", created, "never", "in 1 hour"],
         [
             "msg_2",
             "relayer.paused",

@@ -38,6 +38,8 @@ def test_nothing_at_all_is_counted_as_zero() -> None:
 def test_targets_and_deliveries_are_counted(clock: Clock) -> None:
     names = ("ok", "failing", "gone", "disabled")
     targets = {name: create_notification(identifier=name) for name in names}
+    clock.now = NOON - timedelta(seconds=200)
+    emit_test(targets["disabled"])
     for seconds in (100, 40, 0):
         clock.now = NOON - timedelta(seconds=seconds)
         for target in targets.values():
@@ -63,7 +65,7 @@ def test_targets_and_deliveries_are_counted(clock: Clock) -> None:
         "relayer_webhook_targets{state=gone}": 1,
         "relayer_webhook_targets{state=disabled}": 1,
         "relayer_webhook_deliveries_pending{held=no}": 7,
-        "relayer_webhook_deliveries_pending{held=yes}": 3,
+        "relayer_webhook_deliveries_pending{held=yes}": 4,
         "relayer_webhook_deliveries_failed_last_day{}": 1,
         "relayer_webhook_oldest_due_seconds{target=ok}": 40,
         "relayer_webhook_oldest_due_seconds{target=failing}": 100,

@@ -18,7 +18,7 @@ from notifications.delivery import signing
 from notifications.models import Delivery, Notification
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry, Job
-from tests.notifications.admin_pages import asked, hidden_fields, staff_who_may, told
+from tests.notifications.admin_pages import asked, hidden_fields, rows, staff_who_may, told
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, exchange, outcome
 from tests.relayer_service.jobs import run_jobs
@@ -73,7 +73,7 @@ def test_a_failing_webhook_shows_error_start_and_next_attempt_until_it_is_stoppe
     notification = create_notification()
     Notification.objects.update(failing_since=NOON - timedelta(hours=2), tried=True)
     attempted = {"attempted_at": NOON - timedelta(minutes=1), "error": "Returned HTTP 500."}
-    first = waiting(notification, 1, **attempted)
+    first = waiting(notification, 1, attempts_made=2, **attempted)
     waiting(notification, 2, due_at=NOON + timedelta(minutes=30))
     page = admin_client.get(page_of(notification))
     assert shown(page) == {
@@ -82,10 +82,20 @@ def test_a_failing_webhook_shows_error_start_and_next_attempt_until_it_is_stoppe
         "Since": "2026-01-01 10:00 UTC",
         "Last attempt": "2026-01-01 11:59:00 UTC",
         "Next attempt": "in 5 minutes",
-        "Pending": "2",
+        "Pending": "2: 1 retrying, 1 waiting behind",
     }
     assert offered(page) == ["Retry all", "Send test", "Disable"]
     assert f"/admin/notifications/delivery/{first.pk}/change/" in page.context["webhook"]["facts"]["Error"]
+    # One that is due is not tried now: others are before it.
+    Delivery.objects.exclude(pk=first.pk).update(due_at=NOON)
+    assert (
+        shown(admin_client.get(page_of(notification)))["Next attempt"] == "within seconds, of one delivery at a time"
+    )
+    log = rows(admin_client.get("/admin/notifications/delivery/"))
+    assert [(row[4], row[-1]) for row in log] == [
+        ("waiting", "in its turn"),
+        ("retrying", "in 5 minutes"),
+    ]
     Notification.objects.update(gone_at=NOON)
     Delivery.objects.all().delete()
     assert shown(admin_client.get(page_of(notification))) == {

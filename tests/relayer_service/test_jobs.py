@@ -21,7 +21,7 @@ from relayers.models import Relayer, RelayerHealth
 from relayers.tasks import CheckRelayers
 from tests.concurrency import in_threads
 from tests.notifications.admin_pages import staff_who_may, told
-from tests.relayer_service.jobs import run_jobs
+from tests.relayer_service.jobs import run_jobs, start_job
 from tests.relayers import factories
 from tokens.models import AccessToken
 from tokens.writes import issue, rotate
@@ -42,7 +42,7 @@ def start(count: int = 5) -> Job:
     later = timezone.now() + timedelta(minutes=5)
     for number in range(count):
         factories.relayer(identifier=f"r-{number}", due_at=later)
-    return running.start("check_relayers", Selection.from_queryset(Relayer.objects.all()), "olga")
+    return start_job("check_relayers", Selection.from_queryset(Relayer.objects.all()))
 
 
 def run_once(job: Job) -> None:
@@ -148,7 +148,7 @@ def test_a_job_is_stopped_between_two_batches(admin_client: Client) -> None:
     assert page["summary"] == ("Stopped by admin after 2 of 5. Completed changes are kept; the rest is unchanged.")
     assert page["progress_url"] == page["stop_url"] == ""
     # One that has not begun is stopped at once.
-    other = running.start("check_relayers", Selection.from_keys([1]), "olga")
+    other = start_job("check_relayers", Selection.from_keys([1]))
     admin_client.post(page_of(other, "stop"))
     other.refresh_from_db()
     assert (other.state, other.due_at) == ("stopped", None)
@@ -250,8 +250,18 @@ def test_a_job_goes_on_when_its_token_is_rotated(user: User) -> None:
     assert job.state == "finished"
 
 
-@pytest.mark.parametrize("loss", ["active", "permission"])
-def test_a_job_stops_when_its_user_loses_the_permission(client: Client, admin_client: Client, loss: str) -> None:
+@pytest.mark.parametrize(
+    ("loss", "reason"),
+    [
+        ("active", running.NOT_PERMITTED),
+        ("permission", running.NOT_PERMITTED),
+        ("name", running.NO_USER),
+        ("user", running.NO_USER),
+    ],
+)
+def test_a_job_stops_when_its_user_may_not_start_it_any_more(
+    client: Client, admin_client: Client, loss: str, reason: str
+) -> None:
     staff_who_may(client, "check_relayer")
     user = User.objects.get(user_permissions__codename="check_relayer")
     job = start()
@@ -260,19 +270,23 @@ def test_a_job_stops_when_its_user_loses_the_permission(client: Client, admin_cl
     assert due() == ["r-0", "r-1"]
     if loss == "active":
         User.objects.filter(pk=user.pk).update(is_active=False)
-    else:
+    elif loss == "permission":
         user.user_permissions.clear()
+    elif loss == "name":
+        User.objects.filter(pk=user.pk).update(username="anna")
+    else:
+        user.delete()
     run_jobs()
     job.refresh_from_db()
     assert (job.state, due()) == ("stopped", ["r-0", "r-1"])
     summary = admin_client.get(page_of(job)).context["summary"]
-    assert summary.startswith("Stopped by the loss of its user's permission after 2 of 5.")
+    assert summary.startswith(f"Stopped by {reason} after 2 of 5.")
 
 
 def test_a_job_is_deleted_long_after_its_end() -> None:
-    old, new = start(1), running.start("check_relayers", Selection.from_keys([1]), "olga")
+    old, new = start(1), start_job("check_relayers", Selection.from_keys([1]))
     run_jobs()
     Job.objects.filter(pk=old.pk).update(finished_at=timezone.now() - running.KEEP - timedelta(days=1))
-    waiting = running.start("check_relayers", Selection.from_keys([1]), "olga")
+    waiting = start_job("check_relayers", Selection.from_keys([1]))
     running.prune_jobs.call_local()
     assert set(Job.objects.all()) == {new, waiting}

@@ -25,7 +25,8 @@ from relayer_service.database.clock import database_now
 from relayer_service.models import AuditEntry, Job
 from relayers.console import formatting
 from relayers.health.probes import missing_address_reason
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
+from relayers.models.tags import save_tags
 from signers.backends import base
 from signers.backends.aws_kms import BOTO3
 from signers.models import Signer
@@ -294,6 +295,27 @@ def test_the_minimum_stands_beside_the_balance(network: str, balance: str, is_lo
     assert strip_tags(formatting.balance_and_limit(factories.relayer(network=network, **values))) == shown
 
 
+def test_the_page_begins_with_what_identifies_a_relayer_and_asks_to_fund_an_empty_account(
+    admin_client: Client,
+) -> None:
+    relayer = factories.relayer(name="Payroll", network="my-chain", balance_text="1")
+    save_tags({relayer.pk: ["payroll", "eu"]})
+    page = admin_client.get(page_of(relayer))
+    shown = {name: " ".join(strip_tags(value).split()) for name, value in page.context["identity"].items()}
+    assert shown == {
+        "Name": "Payroll",
+        "Network": "my-chain",
+        "Address": f"{factories.ADDRESS} Copy",
+        "Signer": relayer.signer.identifier,
+        "Tags": "eu, payroll",
+    }
+    assert page.context["state"] == formatting.badges(relayer)
+    for balance, is_empty in (("1", False), ("0", True), ("", False)):
+        RelayerHealth.objects.update(balance_text=balance)
+        assert admin_client.get(page_of(relayer, "status")).context["lacks_coins"] is is_empty
+        assert (f'id="fund"{" open" if is_empty else ""}>') in admin_client.get(page_of(relayer)).text
+
+
 def test_the_status_shows_why_a_relayer_is_disabled(admin_client: Client) -> None:
     relayer = factories.relayer(
         network="my-chain",
@@ -339,9 +361,9 @@ def test_staff_who_may_only_look_see_no_secret_and_no_button(client: Client, nod
     shown = node.url.replace("/v1/s3cret", "/***")
     for part in (
         f"{shown} (weight 70)",
-        "gas_price_cap: 30 gwei",
-        "min_balance: 0.5 ETH",
-        "private_transactions: no",
+        "Gas price cap: 30 gwei",
+        "Minimum balance: 0.5 ETH",
+        "Private transactions: no",
         f'title="{factories.ADDRESS}"',
         "hook-1",
     ):

@@ -67,6 +67,8 @@ def test_a_relayer_is_added_with_the_address_of_its_signer_and_checked_at_once(
     assert relayer.health.due_at <= database_now()
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
     assert len(told(page)) == 1
+    # Its page, which says how to fund it.
+    assert page.redirect_chain[-1][0] == change(relayer)
 
 
 def test_each_fault_is_shown_at_its_field(admin_client: Client) -> None:
@@ -232,11 +234,15 @@ def test_a_minimum_balance_may_be_typed_in_the_coin_of_the_network(network: str,
     assert found == wei
 
 
-def test_the_page_says_what_a_minimum_means_and_keeps_the_id(admin_client: Client) -> None:
+def test_the_page_says_what_a_policy_means_by_default_and_keeps_the_id(admin_client: Client) -> None:
     amounts = {"min_balance": 5 * 10**17, "gas_price_cap": 30 * 10**9}
     relayer = factories.relayer(network="polygon", policies=amounts)
     page = admin_client.get(change(relayer))
     assert (fields(page)["policy_min_balance"], fields(page)["policy_gas_price_cap"]) == ("0.5 POL", "30 gwei")
+    form_fields = page.context["adminform"].form.fields
+    defaults = {"eip1559_pricing": "yes", "gas_limit_estimation": "yes", "private_transactions": "no"}
+    for name, default in defaults.items():
+        assert dict(form_fields[f"policy_{name}"].choices)[""] == f"Not set: {default}"
     edit(admin_client, relayer, policy_gas_price_cap="31.5 gwei")
     assert Relayer.objects.get().policies == amounts | {"gas_price_cap": 315 * 10**8}
     assert "identifier" not in fields(page)

@@ -80,7 +80,14 @@ def test_failing_nodes_are_one_cause_before_and_after_they_disable_a_relayer(cli
         clock.forward(120)
         checked(AccountReading(reason="connection failed"))
         since = f"Since 2026-01-01 12:02 UTC, for {length}"
-        assert relayers_of(staff) == [f"sepolia: no node answers 1 relayer Treasury (relayer-1) : {text}. {since}"]
+        nodes = "Nodes: https://ethereum-sepolia-rpc.publicnode.com"
+        line = f"sepolia: no node answers 1 relayer Treasury (relayer-1) : {text}. {nodes} {since}"
+        assert relayers_of(staff) == [line]
+    relayer = Relayer.objects.get()
+    relayer.set_rpc_urls([{"url": f"https://{name}.example.com/v2/SECRET", "weight": 1} for name in "abcd"])
+    relayer.save()
+    masked = ", ".join(f"https://{name}.example.com/***" for name in "abc")
+    assert f". Nodes: {masked} and 1 more Since " in relayers_of(staff)[0]
     clock.forward(120)
     checked(AccountReading(nonce=7, balance=ETHER))
     assert relayers_of(staff) == []

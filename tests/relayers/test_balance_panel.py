@@ -102,7 +102,7 @@ def test_the_outflow_of_each_day_and_how_long_the_balance_lasts(admin_client: Cl
     assert 'title="6.000000000000000001 ETH"' in shown["facts"]["Balance"]
     assert {name: strip_tags(value) for name, value in shown["facts"].items()} == {
         "Balance": "6 ETH",
-        "Minimum": "0.25 ETH: below it, a warning",
+        "Minimum balance": "0.25 ETH: below it, a warning",
         "Reserve": "2 ETH: it stops sending",
         "Spent per day": "1 ETH (7-day average)",
         "Runway": "At this rate used up in 4 days",

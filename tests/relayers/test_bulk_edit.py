@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from notifications.models import Notification
 from relayer_service.jobs import running
@@ -59,9 +61,11 @@ def edit(client: Client, *relayers: Relayer, **answers: Any) -> Job:
 
 
 def undo(client: Client, page: str, reason: str = "A mistake") -> Job:
-    client.post(f"{page}undo/", {"reason": reason})
+    response = client.post(f"{page}undo/", {"reason": reason})
     run_jobs()
     job = Job.objects.latest("pk")
+    # Where its progress is.
+    assert response["Location"] == f"{page_of(job)}change/"
     assert (job.kind, job.state) == ("undo_relayer_edit", "finished")
     return job
 
@@ -226,7 +230,7 @@ def test_a_preview_groups_what_is_equal(admin_client: Client) -> None:
     cap = {"gas_price_cap": 30 * GWEI}
     low = [factories.relayer(identifier=f"low-{number}", policies={"gas_price_cap": GWEI}) for number in range(5)]
     same = factories.relayer(identifier="same", policies=cap)
-    other = factories.relayer(identifier="other", network="polygon")
+    other = factories.relayer(identifier="other", network="polygon", policies={"gas_price_cap": GWEI})
     answers = {"gas_price_cap_change": "set", "gas_price_cap": "30 gwei", "reserve_change": "set", "reserve": "1 ETH"}
     page = preview(admin_client, *low, same, other, **answers)
     fault = "must be a whole number of wei, or an amount with its unit, for example 0.5 POL or 30 gwei"
@@ -241,6 +245,8 @@ def test_a_preview_groups_what_is_equal(admin_client: Client) -> None:
     assert "stops sending" in texts[2]
     page = preview(admin_client, *low, same, other, gas_price_cap_change="set", gas_price_cap="30 gwei")
     assert page.context["texts"][:2] == ["Changes 6 relayers.", "Unchanged: 1 relayer."]
+    # Also those of several networks.
+    assert [cells[0] for cells in asked(page)] == ["low-0, low-1, low-2 and 3 more", "same"]
 
 
 def test_what_a_rule_refuses_is_named_before_and_reported_after(admin_client: Client, node: StandInNode) -> None:
@@ -381,8 +387,25 @@ def test_an_undo_restores_what_is_still_as_the_edit_wrote_it(admin_client: Clien
     rows = Relayer.objects.order_by("pk")
     assert [(row.policies["min_balance"], row.tags) for row in rows] == [(1, []), (5, ["new", "other"])]
     assert "Skipped for a reason" in admin_client.get(page_of(done) + "change/").content.decode()
-    # Again: nothing is as the edit wrote it.
-    assert undo(admin_client, page_of(job)).done == 0
+    # Again: nothing is as the edit wrote it, in its order.
+    again = undo(admin_client, page_of(job))
+    assert (again.done, [name for name, _ in again.failures]) == (0, ["one", "two"])
+
+
+def test_an_undo_restores_what_a_repeated_edit_found_last(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relayer = factories.relayer()
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "_progress", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            edit(admin_client, relayer, tags_change="set", tags="new")
+    admin_pages.edit(admin_client, relayer, tags="since")
+    Job.objects.update(due_at=timezone.now())
+    run_jobs()
+    assert Relayer.objects.get().tags == ["new"]
+    undo(admin_client, page_of(Job.objects.get()))
+    assert Relayer.objects.get().tags == ["since"]
 
 
 def test_one_relayer_is_restored_from_its_audit_entry(admin_client: Client) -> None:

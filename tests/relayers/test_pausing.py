@@ -26,6 +26,7 @@ from relayers.models import Relayer
 from relayers.pausing import set_all_paused
 from tests.concurrency import in_threads, wait_until, waits_for_a_lock
 from tests.notifications.admin_pages import asked, buttons, hidden_fields, told
+from tests.relayer_service.jobs import start_job
 from tests.relayers import factories
 from tests.relayers.admin_pages import LIST, change
 
@@ -99,8 +100,8 @@ def test_two_concurrent_pauses_emit_one_event_for_each_relayer(monkeypatch: pyte
 def test_a_later_job_wins_where_it_has_not_been_stopped_before(reached: int) -> None:
     make_relayers(0, 20)
     keys = list(everything())
-    pause = running.start("pause_relayers", everything(), "admin")
-    resume = running.start("resume_relayers", Selection.from_keys(keys[10:]), "admin")
+    pause = start_job("pause_relayers", everything())
+    resume = start_job("resume_relayers", Selection.from_keys(keys[10:]))
     if reached == 0:
         # It waits, and is stopped after the other one has paused all.
         running.run_job.call_local(pause.pk)

@@ -188,9 +188,9 @@ def test_the_page_of_a_signer_that_cannot_work_here_says_so(
 def test_what_is_missing_is_said_at_its_field_and_nothing_is_added(admin_client: Client) -> None:
     page = admin_client.post(ADD, {"identifier": "x", "type": "provider_c", "provider_c__address": "http://a"})
     assert errors(page) == {
-        "provider_c__key_name": ["this field is required"],
-        "provider_c__role_id": ["this field is required"],
-        "provider_c__secret_id": ["this field is required"],
+        "provider_c__key_name": ["This field is required."],
+        "provider_c__role_id": ["This field is required."],
+        "provider_c__secret_id": ["This field is required."],
     }
     assert not Signer.objects.exists()
 

@@ -14,6 +14,7 @@ from tests.relayers.factories import KEY
 PASSPHRASE = "pass SECRET wörd"
 # As geth writes it with --lightkdf, but cheaper.
 KEYSTORE: dict[str, Any] = Account.encrypt(bytes.fromhex(KEY[2:]), PASSPHRASE, kdf="scrypt", iterations=2)
+PARAMETERS = KEYSTORE["crypto"]["kdfparams"]
 
 
 def changed(path: str, value: Any) -> Any:
@@ -63,9 +64,11 @@ def test_a_wrong_passphrase_is_an_error_that_does_not_repeat_it() -> None:
         (changed("crypto.kdfparams.salt", "0" * 1_026), "salt must be in hex"),
         (changed("crypto.kdfparams.n", 3), "n must be a power of 2"),
         (changed("crypto.kdfparams.n", 1), "n must be a power of 2"),
-        (changed("crypto.kdfparams.n", 2**20), "n, r and p are too high"),
+        # Too much memory, of the table or of the blocks, or too much time.
+        (changed("crypto.kdfparams.n", 2**19), "n, r and p are too high"),
+        (changed("crypto.kdfparams.p", 2**19), "n, r and p are too high"),
+        (changed("crypto.kdfparams", PARAMETERS | {"n": 2**18, "p": 5}), "n, r and p are too high"),
         (changed("crypto.kdfparams.n", 2**80), "n must be a whole number from 1 to 8388608"),
-        (changed("crypto.kdfparams.p", 2**22), "n, r and p are too high"),
         (changed("crypto.kdfparams.r", True), "r must be a whole number from 1 to 8388608"),
         (changed("crypto.kdfparams.r", "8"), "r must be a whole number from 1 to 8388608"),
     ],
@@ -78,6 +81,6 @@ def test_a_malformed_or_costly_keystore_is_refused(keystore: Any, fault: str) ->
 
 def test_the_cost_of_geth_s_own_keystores_is_within_bounds() -> None:
     # The MAC is wrong, as nothing was encrypted at this cost: it is compared after the derivation.
-    costly = changed("crypto.kdfparams", KEYSTORE["crypto"]["kdfparams"] | {"n": 2**18, "r": 8, "p": 1})
+    costly = changed("crypto.kdfparams", PARAMETERS | {"n": 2**18, "r": 8, "p": 1})
     with pytest.raises(KeystoreError, match="the passphrase is wrong"):
         decrypt(costly, PASSPHRASE)

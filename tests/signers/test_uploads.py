@@ -16,6 +16,7 @@ from eth_account import Account
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
 from signers import keystores
+from signers.console.fields import names_of
 from signers.console.uploads import DECRYPTING, KEPT
 from signers.models import Signer
 from tests.relayers import factories
@@ -92,6 +93,20 @@ def test_the_error_of_a_file_names_what_is_wrong_and_quotes_nothing(
     assert faults == [fault]
     assert "SECRET" not in page.content.decode() + caplog.text
     assert not Signer.objects.exists()
+
+
+def test_one_message_asks_for_a_service_account_and_required_fields_are_marked(admin_client: Client) -> None:
+    page = admin_client.post(ADD, {"identifier": "signer-1", "type": GOOGLE})
+    assert errors(page) == {
+        ACCOUNT_FILE: ["Upload the service account's file, or paste its content."],
+        f"{GOOGLE}__key": ["This field is required."],
+    }
+    fields = page.context["adminform"].form.fields
+    assert [name for name in names_of(GOOGLE) if fields[name].required] == [ACCOUNT_FILE, f"{GOOGLE}__key"]
+    # A secret that is stored is kept.
+    add_google(admin_client, **{ACCOUNT: json.dumps(account())})
+    page = admin_client.get(change(Signer.objects.get()))
+    assert not any(field.required for field in page.context["adminform"].form.fields.values())
 
 
 def test_a_file_and_a_pasted_text_are_not_both_accepted(admin_client: Client) -> None:

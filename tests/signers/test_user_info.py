@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils.text import capfirst
 
 from relayer_service.audit.recording import changed, record, snapshot
 from relayer_service.models import AuditEntry
@@ -63,7 +64,7 @@ def test_the_admin_refuses_it(admin_client: Client) -> None:
     fields = {f"provider_c__{name}": value for name, value in config("provider_c", WITH_PASSWORD).items()}
     sent = {"identifier": "vault", "type": "provider_c"} | fields
     page = admin_client.post("/admin/signers/signer/add/", sent)
-    assert page.context["adminform"].form.errors == {"provider_c__address": [REFUSAL]}
+    assert page.context["adminform"].form.errors == {"provider_c__address": [f"{capfirst(REFUSAL)}."]}
 
 
 @pytest.fixture

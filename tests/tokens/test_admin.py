@@ -158,7 +158,7 @@ def stored(token: AccessToken) -> dict[str, Any]:
 @pytest.fixture
 def changer(client: Client, issuer: User) -> User:
     """Staff who may change tokens too, signed in."""
-    issuer.user_permissions.add(Permission.objects.get(codename="change_accesstoken"))
+    issuer.user_permissions.add(*Permission.objects.filter(codename__in=["change_accesstoken", "revoke_accesstoken"]))
     return issuer
 
 

@@ -11,7 +11,11 @@ from django.test import Client
 from django.utils import timezone
 
 from relayer_service.audit.actors import ActorKind, acting_as
-from relayer_service.audit.recording import acted, record
+from relayer_service.audit.models import AuditEntry
+from relayer_service.audit.recording import acted, changed, record, snapshot
+from relayer_service.storage.selections import Selection
+from relayers.models import Relayer, RelayerTag
+from tests.relayers.factories import relayer
 from tokens import uses
 from tokens.models import AccessToken, TokenUse
 from tokens.tasks import prune_token_uses
@@ -38,7 +42,8 @@ def test_requests_are_counted_by_address_and_outcome(client: Client, user: User)
     assert get(client, text, "2001:db8::1") == get(client, text, "2001:db8::2") == 403
     assert get(client, text, "203.0.113.9") == 401
     # Nobody without the secret adds anything.
-    assert get(client, f"{text[:-1]}x", "198.51.100.1") == 401
+    mistyped = text[:-1] + ("y" if text.endswith("x") else "x")
+    assert get(client, mistyped, "198.51.100.1") == 401
     assert TokenUse.objects.count() == 0
     first = {"192.0.2.1": (1, 1, 0, 0), "2001:db8::/64": (2, 2, 0, 0), "203.0.113.9": (1, 0, 0, 1)}
     assert stored() == first
@@ -90,6 +95,8 @@ def test_the_page_shows_addresses_and_changes_to_whoever_may_see_the_audit_log(
     # Before it was renamed.
     with acting_as(ActorKind.TOKEN, "CI", key=token.key), transaction.atomic():
         record([acted(token, "Signed a message.")])
+        row = relayer()
+        record([changed(row, {**snapshot(row), "policies.gas_price_cap": 30 * 10**9})])
     pages = [f"{LIST}{token.pk}/change/", f"{LIST}{token.pk}/leaked/"]
     for page in pages:
         shown = client.get(page).context["activity"]
@@ -102,11 +109,81 @@ def test_the_page_shows_addresses_and_changes_to_whoever_may_see_the_audit_log(
         shown = activity["sections"]
         ((address, _, _, *counts),) = shown["Addresses"].rows
         assert (address, counts) == ("203.0.113.9", ["1", "1", "0", "0"])
-        ((_, title, name, *_),) = shown["Changes"].rows
-        assert (title, name.startswith("access token made by it")) == ("Created", True)
+        (_, _, _, what, _), (_, title, name, *_) = shown["Changes"].rows
+        # As in the audit log, with links to what the user may view.
+        made = AccessToken.objects.get(name="made by it")
+        assert (title, name) == (
+            "Created",
+            f'<a class="audit underline" href="{LIST}{made.pk}/change/">access token {made}</a>',
+        )
+        assert "policies.gas_price_cap: 30 gwei → nothing" in what
     assert [row[1] for row in shown["Signatures and refusals"].rows] == ["Signed a message"]
     later = f"{timezone.now() + timedelta(hours=1):%Y-%m-%dT%H:%M}"
     assert client.get(pages[1], {"since": later}).context["activity"]["sections"]["Changes"].rows == []
+
+
+@pytest.mark.parametrize(
+    ("allowed", "words", "query", "found"),
+    [
+        ([], "every relayer", "", 3),
+        (
+            ["a-relayer-of-a-shop", "relayer 2"],
+            "a-relayer-of-a-shop, relayer 2",
+            "identifier__in=a-relayer-of-a-shop%2Crelayer+2",
+            2,
+        ),
+        (["tag:a", "tag:b"], "tag:a, tag:b", "tag=a&tag=b", 1),
+        (["tag:a", "relayer 2"], "relayer 2, tag:a", "", 3),
+        (["main,2"], "main,2", "", 3),
+    ],
+)
+def test_the_page_of_a_leaked_token_leads_to_the_relayers_to_pause(
+    admin_client: Client, admin_user: User, allowed: list[str], words: str, query: str, found: int
+) -> None:
+    *_, last = [relayer(identifier=identifier) for identifier in ("a-relayer-of-a-shop", "relayer 2", "other")]
+    RelayerTag.objects.create(relayer=last, name="b")
+    token, _ = issue(name="ci", user=admin_user, scopes=["send"], allowed_relayers=allowed)
+    reached = admin_client.get(f"{LIST}{token.pk}/leaked/").context["reached"]
+    label = "Show them" if query else "All relayers"
+    assert reached == {"words": words, "url": f"/admin/relayers/relayer/?{query}", "label": label}
+    assert len(admin_client.get(reached["url"]).context["cl"].result_list) == found
+    # Also what its successors could use before they were revoked.
+    rotate(token.pk)
+    AccessToken.objects.filter(pk=token.pk).update(allowed_relayers=["narrowed"])
+    AccessToken.objects.update(enabled=False)
+    reached = admin_client.get(f"{LIST}{token.pk}/leaked/").context["reached"]
+    assert {*reached["words"].split(", ")} == ({*allowed, "narrowed"} if allowed else {"every relayer"})
+
+
+@pytest.mark.both_engines
+def test_the_relayers_that_a_leaked_token_reaches_are_paused_together(
+    admin_client: Client, client: Client, admin_user: User, viewer: User
+) -> None:
+    first, second, other, *_ = [relayer(identifier=name) for name in ("a", "b", "c", "d")]
+    RelayerTag.objects.create(relayer=second, name="eu")
+    token, _ = issue(name="ci", user=admin_user, scopes=["send"], allowed_relayers=["a", "tag:eu", "d", "nobody"])
+    Relayer.objects.filter(identifier="d").update(paused=True)
+    page = f"{LIST}{token.pk}/"
+    viewer.user_permissions.add(Permission.objects.get(codename="view_relayer"))
+    client.force_login(viewer)
+    seen = client.get(f"{page}leaked/").content.decode()
+    assert ("Ask an Operator" in seen, "pause_reached" in seen) == (True, False)
+    confirmed = {"confirmed": str(Selection.from_keys([other.pk])), "reason": "It leaked."}
+    assert client.get(f"{page}pause_reached/").status_code == 403
+    assert client.post(f"{page}pause_reached/", confirmed).status_code == 403
+    assert f'href="{page}pause_reached/"' in admin_client.get(f"{page}leaked/").content.decode()
+    asked = admin_client.get(f"{page}pause_reached/")
+    confirmed["confirmed"] = asked.context["hidden"]["confirmed"]
+    without_reason = admin_client.post(f"{page}pause_reached/", confirmed | {"reason": ""})
+    assert (asked.context["title"], without_reason.status_code) == ("Pause relayers", 200)
+    assert Relayer.objects.filter(paused=True).count() == 1
+    assert admin_client.post(f"{page}pause_reached/", confirmed)["Location"] == f"{page}leaked/"
+    assert {*Relayer.objects.filter(paused=True).values_list("identifier", flat=True)} == {"a", "b", "d"}
+    assert AuditEntry.objects.filter(object_id=first.identifier).latest("pk").reason == "It leaked."
+    shown = admin_client.get(f"{page}leaked/").content.decode()
+    assert ("No relayer is left to pause." in shown, "pause_reached" in shown) == (True, False)
+    again = admin_client.get(f"{page}pause_reached/", follow=True).content.decode()
+    assert "No relayers to pause." in again
 
 
 def revoke_button_is_primary(client: Client, page: str) -> bool:
@@ -129,7 +206,8 @@ def test_a_revoked_token_is_replaced_once_with_its_rights(admin_client: Client, 
     assert revoke_button_is_primary(admin_client, page)
     assert admin_client.post(f"{page}revoke/", {"reason": "Leaked."})["Location"] == f"{page}leaked/"
     assert not AccessToken.objects.filter(enabled=True).exists()
-    assert not revoke_button_is_primary(admin_client, page)
+    over = admin_client.get(f"{page}leaked/").content.decode()
+    assert ("<strong>Revoked.</strong>" in over, f"{page}revoke/" in over) == (True, False)
     assert "is issued and shown once" in admin_client.get(f"{page}reissue/").content.decode()
     issued = admin_client.post(f"{page}reissue/")
     new = AccessToken.objects.latest("pk")
@@ -157,6 +235,7 @@ def test_what_is_done_about_a_revoked_token_spares_those_issued_after_that(
     )
     # Enabled again by mistake, and rotated by whoever has it.
     tokens.filter(pk=stolen.pk).update(enabled=True)
+    assert not revoke_button_is_primary(admin_client, page)
     again = rotate(stolen.pk).new
     asked = admin_client.get(f"{page}revoke/").context["texts"]
     names = [re.findall("/accesstoken/(\\d+)/", text) for text in asked[1:]]
@@ -174,6 +253,6 @@ def test_staff_with_fewer_rights_revoke_and_get_no_secret(client: Client, viewer
     token, _ = issue(name="ci", user=user, scopes=["manage"])
     page = f"{LIST}{token.pk}/"
     assert [client.post(f"{page}{view}/").status_code for view in ("revoke", "reissue")] == [403, 403]
-    viewer.user_permissions.add(Permission.objects.get(codename="change_accesstoken"))
+    viewer.user_permissions.add(Permission.objects.get(codename="revoke_accesstoken"))
     assert [client.post(f"{page}{view}/").status_code for view in ("revoke", "reissue")] == [302, 403]
     assert [*AccessToken.objects.values_list("pk", "enabled")] == [(token.pk, False)]

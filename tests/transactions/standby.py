@@ -14,8 +14,12 @@ from typing import Any
 
 from django.db import connection
 
+from tests.servers import START_SECONDS
+
 # The system user that servers run as which were started by root.
 SYSTEM_USER = "embedded_postgres"
+# For a busy machine, as in `tests.servers`.
+WAIT = ["-w", "-t", str(START_SECONDS)]
 
 
 class Standby:
@@ -28,7 +32,7 @@ class Standby:
 
         self._programs: Path = POSTGRES_BIN_PATH
         self._user = SYSTEM_USER if os.geteuid() == 0 else None
-        self.folder, self.data = folder, folder / "data"
+        self.folder, self.data, self.output = folder, folder / "data", folder.with_name(f"{folder.name}.out")
         if self._user:
             shutil.chown(folder, self._user)
         server = connection.settings_dict
@@ -36,20 +40,26 @@ class Standby:
         self._run("pg_basebackup", *where, "-D", self.data, "-R", "-X", "stream", "-c", "fast")
 
     def promote(self) -> None:
-        """Make it a primary, on a new timeline."""
-        options = f"-h '' -k {self.folder} -p 5432 -c primary_conninfo=''"
-        self._run("pg_ctl", "-D", self.data, "-w", "-t", "120", "-l", self.folder / "log", "-o", options, "start")
-        self._run("pg_ctl", "-D", self.data, "-w", "-t", "120", "promote")
+        """Make it a primary, on a new timeline.
+
+        Nobody queries it before. A hot standby would wait for transactions of other tests that were open during the copy.
+        """
+        options = f"-h '' -k {self.folder} -p 5432 -c primary_conninfo='' -c hot_standby=off"
+        self._run("pg_ctl", "-D", self.data, *WAIT, "-l", self.folder / "log", "-o", options, "start")
+        self._run("pg_ctl", "-D", self.data, *WAIT, "promote")
 
     def stop(self) -> None:
         if (self.data / "postmaster.pid").exists():
-            self._run("pg_ctl", "-D", self.data, "-w", "-m", "immediate", "stop")
+            self._run("pg_ctl", "-D", self.data, *WAIT, "-m", "immediate", "stop")
 
     def _run(self, program: str, *arguments: Any) -> None:
         command = [str(self._programs / program), *map(str, arguments)]
         # Not captured: the server would inherit the pipe, and its end would be waited for.
-        with (self.folder.parent / f"{self.folder.name}.out").open("ab") as output:
-            subprocess.run(command, check=True, user=self._user, stdout=output, stderr=output, cwd="/")
+        with self.output.open("ab") as output:
+            process = subprocess.run(command, check=False, user=self._user, stdout=output, stderr=output, cwd="/")
+        if process.returncode:
+            log = self.folder / "log"
+            raise RuntimeError(f"{program}: {self.output.read_text()}{log.read_text() if log.exists() else ''}")
 
 
 @contextmanager
@@ -62,7 +72,7 @@ def standby() -> Iterator[Standby]:
     finally:
         found.stop()
         shutil.rmtree(folder)
-        folder.with_name(f"{folder.name}.out").unlink()
+        found.output.unlink()
 
 
 @contextmanager

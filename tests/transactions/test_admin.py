@@ -97,7 +97,10 @@ def test_the_list_shows_where_each_request_is_and_why(admin_client: Client, lane
     assert {row[8] for row in rows(admin_client.get(LIST))} == {created}
 
 
-def test_the_palette_describes_a_transaction_without_more_queries(admin_client: Client, lane: Lane) -> None:
+def test_the_palette_describes_a_transaction_without_more_queries(
+    admin_client: Client, lane: Lane, settings: Any
+) -> None:
+    settings.EXTENSIONS = ["transactions"]
     counted = []
     for number, columns in ((1, {"external_id": "order-5"}), (2, {"status": "failed"})):
         factories.transaction(lane, identifier=f"tx-{number}", **columns)

@@ -19,7 +19,7 @@ from relayer_service.models import AuditEntry, Job
 from relayer_service.storage.selections import Selection
 from relayers.models import Relayer
 from tests.notifications.admin_pages import asked, confirm, hidden_fields, told
-from tests.relayer_service.jobs import run_jobs
+from tests.relayer_service.jobs import run_jobs, start_job
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from transactions.console import bulk
@@ -177,7 +177,7 @@ def test_a_job_whose_worker_was_killed_requests_nothing_twice(
 ) -> None:
     rows = [factories.transaction(lane, identifier=f"tx-{number}", speed="safeLow") for number in range(3)]
     selection = Selection.from_keys([row.pk for row in rows])
-    job = running.start("speed_up_transactions", selection, "olga")
+    job = start_job("speed_up_transactions", selection)
     with monkeypatch.context() as patch:
         if moment == "after a row":
             patch.setattr(Job, "release", kill)
@@ -201,7 +201,7 @@ def test_a_job_whose_worker_was_killed_requests_nothing_twice(
 def test_a_job_raises_the_price_of_a_client_to_the_market(lane: Lane) -> None:
     """An eighth above it, again and again, would reach any price."""
     row = factories.transaction(lane, pricing="legacy", speed="", gas_price_text="5")
-    running.start("speed_up_transactions", Selection.from_keys([row.pk]), "olga")
+    start_job("speed_up_transactions", Selection.from_keys([row.pk]))
     run_jobs()
     row.refresh_from_db()
     assert (row.pricing, row.speed, row.gas_price_text) == ("speed", "fast", "")

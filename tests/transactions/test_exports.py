@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from chain.networks import networks
 from relayers.models import Relayer
 from relayers.models.tags import save_tags
 from tests.relayers import factories as relayer_factories
@@ -239,12 +241,14 @@ def test_the_page_shows_what_was_paid_by_group_and_day(admin_client: Client, lan
     mined(lane, 2, finished_at=NOON + timedelta(days=1), requested_by="<b>Bank</b>")
     mined(other, 3)
     chart = {"sepolia": [["relayer-1", "0.000315", "0.000315"]], "mainnet": [["relayer-2", "0.000315", "0"]]}
+    totals = [["Total", "sepolia", "2"], ["Total", "mainnet", "1"]]
+    tokens = [["<b>Bank</b>", "sepolia", "1"], ["Shop", "sepolia", "1"], ["Shop", "mainnet", "1"]]
     per_day = [["2026-03-04", "sepolia", "1"], ["2026-03-05", "sepolia", "1"], ["2026-03-04", "mainnet", "1"]]
     for by, rows, bars in (
-        ("", [["relayer-1", "sepolia", "2"], ["relayer-2", "mainnet", "1"]], chart),
+        ("", [*totals, ["relayer-1", "sepolia", "2"], ["relayer-2", "mainnet", "1"]], chart),
         ("network", [["sepolia", "2"], ["mainnet", "1"]], {"sepolia": [["sepolia", *chart["sepolia"][0][1:]]]}),
-        ("token", [["<b>Bank</b>", "sepolia", "1"], ["Shop", "sepolia", "1"], ["Shop", "mainnet", "1"]], {}),
-        ("day", per_day, {"sepolia": [["Paid", "0.000315", "0.000315"]]}),
+        ("token", totals + tokens, {}),
+        ("day", totals + per_day, {"sepolia": [["Paid", "0.000315", "0.000315"]]}),
     ):
         page = admin_client.get(f"{LIST}gas/?first=2026-03-04&last=2026-03-05&by={by}")
         table = page.context["table"]
@@ -259,18 +263,33 @@ def test_the_page_shows_what_was_paid_by_group_and_day(admin_client: Client, lan
         assert "<b>Bank" not in page.text
 
 
+def test_gas_has_the_coin_of_its_network_where_others_have_the_chain_id_too(
+    admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = replace(networks()["sepolia"], name="ours", symbol="OUR")
+    monkeypatch.setitem(networks(), "ours", ours)
+    mined(lane, 0)
+    mined(factories.lane(relayer_factories.relayer(identifier="other", network="ours", address=OTHER)), 1)
+    page = admin_client.get(f"{LIST}gas/?first=2026-03-04&last=2026-03-04&by=network")
+    assert [line[0] for line in page.context["table"].rows if "0.000315 OUR" in line[-1]] == ["ours"]
+    assert [title for title, _ in page.context["charts"]] == [
+        "ours: paid per day, in OUR",
+        "sepolia: paid per day, in ETH",
+    ]
+
+
 def test_a_chart_has_those_that_paid_most_and_a_table_an_end(
     admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gas_report, "MAX_BARS", 1)
-    monkeypatch.setattr(gas_report, "MAX_LINES", 2)
+    monkeypatch.setattr(gas_report, "MAX_LINES", 3)
     for nonce in range(3):
         mined(lane, nonce, gas_used=21_000 * (nonce + 1), requested_by=f"shop-{nonce}")
     page = admin_client.get(f"{LIST}gas/?first=2026-03-04&last=2026-03-04&by=token")
     ((_, chart),) = page.context["charts"]
     assert [each["label"] for each in json.loads(chart["data"])["datasets"]] == ["shop-2", "Others"]
     assert ([line[0] for line in page.context["table"].rows], "and 1 more" in page.text) == (
-        ["shop-2", "shop-1"],
+        ["Total", "shop-2", "shop-1"],
         True,
     )
 

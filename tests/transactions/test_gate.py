@@ -80,6 +80,22 @@ def test_what_may_leave(row: dict[str, Any], signed: dict[str, Any], lane: dict[
     assert may_leave(row, signed, lane) is expected
 
 
+@pytest.mark.django_db
+def test_removed_rows_are_the_lowest_that_the_chain_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = factories.lane(relayer_factories.relayer(), epoch=EPOCH, chain_nonce=NONCE, next_nonce=NONCE + 5)
+    for nonce in (NONCE + 2, NONCE, NONCE + 1, NONCE - 1, NONCE + 4):
+        row = factories.transaction(lane, nonce=nonce, identifier=f"tx-{nonce}", status=Status.CANCELED)
+        row.mined_attempt = factories.attempt(row)
+        row.save()
+    # One is not final, as it is in a block.
+    Transaction.objects.filter(pk=row.pk).update(status=Status.MINED, finished_at=None, unsuccessful=None)
+    # Another program used its nonce.
+    factories.transaction(lane, nonce=NONCE + 3, identifier="external", status=Status.FAILED)
+    assert [row.nonce for row in gate.removed_rows(lane)] == [NONCE, NONCE + 1, NONCE + 2]
+    monkeypatch.setattr(gate, "MAX_REMOVED", 2)
+    assert [row.nonce for row in gate.removed_rows(lane)] == [NONCE, NONCE + 1]
+
+
 states = st.fixed_dictionaries(
     {
         "status": st.sampled_from(Status.values),

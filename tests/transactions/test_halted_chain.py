@@ -128,7 +128,7 @@ def test_nodes_with_the_last_block_of_a_halted_chain_have_answered(admin_client:
     watch = ChainWatch.objects.create(chain_id=11155111, nodes_digest="x", halted_since=now - AGE)
     lane = factories.lane(relayers.relayer(), watch=watch, waiting="nodes", waiting_since=now - AGE)
     assert leasing.claim(lane.pk) is not None
-    titles, pages = [], []
+    titles, pages = list[Any](), []
     for reasons in (
         BEHIND.format(60),
         f"{BEHIND.format(60)}; the node timed out",
@@ -143,6 +143,12 @@ def test_nodes_with_the_last_block_of_a_halted_chain_have_answered(admin_client:
     assert shown == [(True, False, False), (False, True, True), (False, True, True)]
     halted, unreachable = "sepolia: no new block for 10 min", "sepolia: lanes whose nodes do not answer"
     assert titles == [[halted], [halted, unreachable], [halted, unreachable]]
+    # They have answered before the chain counts as halted, too.
+    ChainWatch.objects.update(halted_since=None)
+    Lane.objects.update(waiting_details=str(NodesUnreachable(BEHIND.format(60))))
+    (line,) = (line for line in attention(admin_client) if line.startswith("sepolia"))
+    assert line.startswith("sepolia: no new block on its nodes 1 lane")
+    assert ": The nodes answer, with an old block." in line
 
 
 def test_no_price_is_raised_on_advice_while_the_chain_is_halted() -> None:

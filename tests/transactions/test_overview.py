@@ -182,7 +182,7 @@ def test_the_card_counts_open_transactions_and_lanes(client: Client) -> None:
         ["Mined", "0"],
         ["Confirmed in the last day", "1"],
         ["Failed since yesterday", "1"],
-        ["Oldest head of a lane", "3 minutes ago"],
+        ["Longest wait for a next nonce", "3 minutes"],
         ["Held lanes", "1"],
         ["Waiting lanes", "1"],
     ]
@@ -255,6 +255,15 @@ def test_the_page_of_a_relayer_shows_its_lane(client: Client) -> None:
         "Next nonce": "7",
     }
     assert "The account was used elsewhere: Nonce 5. Held by staff: Key rotation." in page.text
+    # The newest of the three first.
+    newest = [[text(cell) for cell in row] for row in page.context["relayer_lane"]["newest"]["rows"]]
+    assert [row[1:4] for row in newest] == [
+        [status, "0x7099…dc79C8", "0 ETH"] for status in ("pending", "submitted", "submitted")
+    ]
+    for number in range(3):
+        factories.transaction(lane, value_text=str(number))
+    newest = staff.get(url).context["relayer_lane"]["newest"]["rows"]
+    assert [text(row[3]) for row in newest] == ["2 wei", "1 wei", "0 ETH", "0 ETH", "0 ETH"]
     chosen = f"/admin/transactions/transaction/?relayer__sequence__exact={lane.relayer.pk}"
     assert f'href="{chosen}&amp;status=failed"' in page.text
     idle = relayer_factories.relayer(identifier="idle")

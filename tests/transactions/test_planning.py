@@ -146,6 +146,20 @@ def test_a_row_is_simulated_as_it_will_be_sent(
     assert [(each.method, each.params) for each in reading.calls] == [(method, [expected, *block])]
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("optimism", {}, {"gas", "l1_fee", "operator_fee"}),
+        ("optimism", {"nonce": 7}, set()),
+        ("optimism", {"nonce": 7, "requested_action": "replace"}, {"gas", "l1_fee", "operator_fee"}),
+        # Its gas pays for L1.
+        ("arbitrum-one", {}, {"gas"}),
+    ],
+)
+def test_the_charges_of_a_new_payload_are_read(name: str, given: dict[str, Any], expected: set[str]) -> None:
+    assert {*row_readings(sender_of(network(name)), row(**given))} == expected
+
+
 def test_what_is_simulated_without_a_receiver_or_not_at_all() -> None:
     (creation,) = row_readings(sender_of(), row(to="", data=b"\x60"))["gas"].calls
     assert creation.params[0] == {"from": ADDRESS, "value": "0x0", "data": "0x60"}

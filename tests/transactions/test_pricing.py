@@ -160,6 +160,7 @@ def test_the_highest_price_is_per_field_and_in_the_fields_of_the_newest() -> Non
     attempts = [attempt(30, 1), legacy_attempt(20), attempt(25, 2)]
     assert pricing.highest(attempts) == Prices(max_fee=30, max_priority_fee=20)
     assert pricing.highest(attempts[:2]) == Prices(gas_price=30)
+    assert pricing.highest([attempt(30, 0)]) == Prices(max_fee=30, max_priority_fee=0)
     # One found on the chain has no price to outbid.
     assert pricing.highest([attempt(max_fee_text="", max_priority_fee_text="")]) is None
 
@@ -171,7 +172,13 @@ def test_a_higher_price_costs_as_much_more_as_the_gas_limit() -> None:
 def test_a_minimum_below_the_maximum_fee_is_that_of_the_tip() -> None:
     old = Prices(max_fee=80 * GWEI, max_priority_fee=8 * GWEI)
     assert pricing.replacement(old, 20 * GWEI) == Prices(max_fee=90 * GWEI, max_priority_fee=20 * GWEI)
+    assert pricing.replacement(old, 90 * GWEI) == Prices(max_fee=90 * GWEI, max_priority_fee=9 * GWEI)
     assert pricing.replacement(old, 100 * GWEI) == Prices(max_fee=100 * GWEI, max_priority_fee=9 * GWEI)
+    legacy = Prices(gas_price=80 * GWEI)
+    assert pricing.replacement(legacy, 20 * GWEI) == Prices(gas_price=90 * GWEI)
+    assert pricing.replacement(legacy, 100 * GWEI) == Prices(gas_price=100 * GWEI)
+    assert pricing.replacement(Prices(max_fee=0, max_priority_fee=0)) == Prices(max_fee=1, max_priority_fee=1)
+    assert pricing.replacement(Prices(max_fee=8, max_priority_fee=0)) == Prices(max_fee=9, max_priority_fee=1)
 
 
 def test_tips_are_those_of_the_network() -> None:

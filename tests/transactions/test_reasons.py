@@ -12,7 +12,7 @@ from relayer_service.amounts import Currency
 from relayers.models import Relayer, RelayerHealth
 from spending.rules import Limit, Payload, verdicts
 from tests.spending.payloads import ALICE, TOKEN, TRANSFER, call
-from transactions.console.formatting import readable
+from transactions.console.formatting import listed_reason, readable
 from transactions.limits.holders import limit_verdict
 from transactions.models import Attempt, Lane, Transaction
 from transactions.records.reasons import Position, status_reason
@@ -130,6 +130,16 @@ def test_pages_show_amounts_of_a_reason_with_their_units() -> None:
     shown = "Value 2 POL; 1 wei of 4 POL are left since 2026-01-01 12:00 UTC."
     assert readable(text, networks()["polygon"]) == shown
     assert readable("Value 5 wei; 10 gwei.", None) == "Value 5 wei; 10 gwei."
+
+
+def test_lists_round_amounts_up_and_have_the_exact_ones_as_tooltip() -> None:
+    network = networks()["polygon"]
+    text = "Waiting for funds: 123456789012345678 wei missing."
+    assert listed_reason(text, network, {}) == (
+        '<span title="Waiting for funds: 0.123456789012345678 POL missing.">'
+        "Waiting for funds: 0.123457 POL missing.</span>"
+    )
+    assert listed_reason("2000000000000000000 wei missing.", network, {}) == "2 POL missing."
 
 
 def test_pages_show_amounts_of_a_configured_token_with_its_symbol() -> None:

@@ -22,6 +22,7 @@ from tests.chain.answering_node import HISTORY, node_answering
 from tests.notifications.admin_pages import buttons, staff_who_may, told
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories, lane_values
+from transactions.console.prices import merged
 from transactions.lanes.prices.planning import Wait, plan
 from transactions.models import ChainWatch, Lane, Status, Transaction
 from transactions.requests import actions
@@ -143,12 +144,13 @@ def test_the_fragment_shows_prices_against_the_market(admin_client: Client) -> N
     price = found.context["stuck"]["cells"][2]["facts"]["Price"]
     assert price.startswith("90 wei, market 6 gwei")
     assert "below base fee" in price
-    now = ["Now", "at most 90 wei, priority 1 wei; market 6 gwei", "below the base fee", "1,890,000 wei"]
-    new = ["New", "at most 6 gwei, priority 6 gwei; market 6 gwei", "0.000126 ETH", "0.000126 ETH"]
-    assert tables["cancel"] == [now, new]
+    now = ["Now", "at most 90 wei, priority 1 wei", "below the base fee", "1,890,000 wei"]
+    market = ["Market", "6 gwei", "", ""]
+    new = ["New", "at most 6 gwei, priority 6 gwei", "0.000126 ETH", "0.000126 ETH"]
+    assert tables["cancel"] == [now, market, new]
     tips = {"safeLow": 1, "average": 3, "fast": 6, "fastest": 7}
-    assert tables["speed_up"][1:] == [
-        [f"New, {speed}", f"at most {tip} gwei, priority {tip} gwei; market {tip} gwei", *[f"{cost} ETH"] * 2]
+    assert tables["speed_up"][2:] == [
+        [f"New, {speed}", f"at most {tip} gwei, priority {tip} gwei", *[f"{cost} ETH"] * 2]
         for (speed, tip), cost in zip(tips.items(), ("0.000021", "0.000063", "0.000126", "0.000147"), strict=True)
     ]
     row.refresh_from_db()
@@ -163,18 +165,31 @@ def test_the_fragment_shows_prices_against_the_market(admin_client: Client) -> N
     assert admin_client.get(f"/admin/relayers/relayer/{idle.pk}/strip/").content == b""
 
 
-def test_a_speed_up_says_what_it_costs_is_audited_and_wakes_the_lane(
+def test_speeds_of_equal_prices_are_one_row() -> None:
+    rows = [["safeLow", "1", "2"], ["average", "1", "2"], ["fast", "3", "4"], ["fastest", "3", "5"]]
+    assert [*merged(rows)] == [
+        ["New, safeLow or average", "1", "2"],
+        ["New, fast", "3", "4"],
+        ["New, fastest", "3", "5"],
+    ]
+    assert [*merged(rows[:2])] == [["New", "1", "2"]]
+
+
+def test_a_speed_up_is_explained_audited_and_wakes_the_lane(
     client: Client, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     lane, row = stuck_lane()
     staff, path = freer(client), f"{TRANSACTIONS}{row.pk}/speed_up/?from=relayer"
     asks = staff.get(path)
-    # 21,000 gas at the cap of 50 gwei.
-    assert strip_tags(asks.context["texts"][2]) == (
-        "The transaction, or the no-op that replaces it, can cost at most 0.00105 ETH, if its price is raised again "
-        "up to the limit of its policies. That includes its value."
-    )
-    assert 'title="0.00105 ETH"' in asks.context["texts"][2]
+    assert [strip_tags(text) for text in asks.context["texts"]] == [
+        f"{row}: Nonce 42, 0 ETH to 0x7099…dc79C8",
+        (
+            "The same transaction is sent again at a higher price, and executed at most once. It can cost at most "
+            "0.00105 ETH, including its value, if its price is raised again up to the limit of its policies."
+        ),
+    ]
+    resend = strip_tags(staff.get(f"{TRANSACTIONS}{row.pk}/resend/").context["texts"][1])
+    assert resend.endswith("executed at most once. It can cost at most 0.00042 ETH, including its value.")
     row.refresh_from_db()
     assert row.requested_action == ""
     with django_capture_on_commit_callbacks(execute=True):
@@ -276,13 +291,19 @@ def test_a_request_is_canceled_at_once_or_by_a_no_op_of_the_lane(client: Client)
     lane, sent = stuck_lane()
     row, staff = factories.transaction(lane), freer(client)
     asks = staff.get(f"{TRANSACTIONS}{row.pk}/cancel/")
-    assert asks.context["texts"][1] == "It costs nothing."
+    assert asks.context["texts"][1] == "It is canceled at once and costs nothing: it has no nonce yet."
     done = staff.post(f"{TRANSACTIONS}{row.pk}/cancel/", follow=True)
     assert told(done) == ["The cancellation is requested."]
     row.refresh_from_db()
     assert (row.status, audited(row)) == ("canceled", [("vera", "Cancellation requested by vera.")])
     assert buttons(done) == []
     assert buttons(staff.get(f"{TRANSACTIONS}{sent.pk}/change/")) == ["Speed up", "Resend", "Cancel"]
+    (_, text) = staff.get(f"{TRANSACTIONS}{sent.pk}/cancel/").context["texts"]
+    assert strip_tags(text) == (
+        "A no-op with the same nonce and a higher price is sent. The one that is mined first counts: the transaction "
+        "may still be executed. It can cost at most 0.0013289 ETH, including its value, if its price is raised "
+        "again up to the limit of its policies."
+    )
     staff.post(f"{TRANSACTIONS}{sent.pk}/cancel/")
     sent.refresh_from_db()
     assert (sent.status, sent.requested_action) == ("submitted", "cancel")

@@ -178,6 +178,11 @@ def test_only_those_who_may_check_and_send(
     staff, relayer = staff_who_may(client, "view_relayer", *permissions), factories.relayer(network="hardhat")
     text = staff.get(url(relayer, "change")).text
     assert {name for name in ("allowed", "send") if f'formaction="{url(relayer, name)}"' in text} == buttons
+    # The same page, from the header.
+    assert ("Send a transaction" in text) is ("send" in buttons)
+    opened = staff.get(url(relayer, "send_transaction"), follow=True)
+    expected = (200, "Send a transaction") if "send" in buttons else (403, None)
+    assert (opened.status_code, opened.context.get("card_title")) == expected
     for name in {"allowed", "send"} - buttons:
         assert post(staff, relayer, name, PAYMENT, key=KEY).status_code == 403
         assert staff.get(url(relayer, name)).status_code == 405

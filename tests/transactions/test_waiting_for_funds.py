@@ -11,13 +11,15 @@ from django.utils.html import strip_tags
 from pytest_django import Settings
 
 from relayer_service.database.clock import database_now
+from relayers.models import RelayerHealth
+from signers.backends.base import SignerError
 from tests.relayer_service.admin.overview_pages import attention
 from tests.relayers import factories as relayers
 from tests.transactions import factories
 from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
 from transactions.lanes import leasing
-from transactions.models import Lane, Transaction
+from transactions.models import Lane, Transaction, Waiting
 from transactions.records.reasons import status_reason
 from transactions.requests import actions
 
@@ -69,6 +71,25 @@ def test_a_lane_waits_for_funds_as_long_as_its_rows_do(local_chain: LocalChain) 
     assert Lane.objects.get().waiting == ""
 
 
+def test_a_failing_signer_does_not_hide_what_is_missing(
+    local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relayer = relayers.relayer(network="hardhat", rpc_urls=[{"url": local_chain.url, "weight": 100}])
+    lane = leasing.claim(factories.lane(relayer).pk)
+    assert lane is not None
+    local_chain.rpc("hardhat_setBalance", relayer.address, hex(10**18))
+    for value in (1, 2 * 10**18):
+        factories.transaction(lane, to=RECEIVER, value_text=str(value))
+
+    def fail(*args: object) -> None:
+        raise SignerError("The signer is down.")
+
+    monkeypatch.setattr("transactions.lanes.turn.sign", fail)
+    take_turn(lane)
+    lane = Lane.objects.get()
+    assert (lane.waiting, int(lane.missing_text) // 10**18, lane.needs_funds) == ("signer", 1, True)
+
+
 def test_what_no_account_can_have_stops_no_lane(local_chain: LocalChain) -> None:
     relayer = relayers.relayer(network="hardhat", rpc_urls=[{"url": local_chain.url, "weight": 100}])
     lane = leasing.claim(factories.lane(relayer).pk)
@@ -115,6 +136,15 @@ def test_it_is_shown_on_every_page_within_a_minute(admin_client: Client, setting
         return len(page.context["cl"].result_list)
 
     assert [listed("waiting for funds"), listed("active")] == [1, 0]
+    # What is missing is not known to have arrived while no node answers, which is one problem more.
+    held = leasing.claim(lane.pk)
+    assert held is not None
+    leasing.set_waiting(held, Waiting.NODES, "the node timed out")
+    RelayerHealth.objects.update(failed_checks=1, failing_since=since)
+    Lane.objects.update(waiting_since=since - timedelta(minutes=1))
+    assert [listed("waiting for funds"), listed("active")] == [1, 0]
+    found = [each.partition(" Treasury")[0] for each in attention(admin_client) if each.startswith("sepolia")]
+    assert sorted(found) == ["sepolia: lanes that wait for funds 1 lane", "sepolia: no node answers 1 relayer"]
     # A relayer that waits for nothing is shown as before.
     Lane.objects.update(waiting="", missing_text="")
     assert BADGE not in text(pages[0])

@@ -239,7 +239,7 @@ def test_the_pages_of_a_user_say_whether_there_is_a_password_and_what_it_is_for(
     assert re.search(r'<div class="readonly[^>]*>\s*Set\s*</div>', page)
     assert not re.search("algorithm|iterations|salt", page)
     page = admin_client.get(f"{USERS}add/").content.decode()
-    assert "Without a password, a user signs in only after an invitation, and can own access tokens." in page
+    assert "Leave it empty to invite the user, with a link to set it" in page
     assert not re.search("LDAP|After you've created", page)
 
 

@@ -106,9 +106,14 @@ def queries(client: Client) -> int:
     return sum("done_0" in query["sql"] for query in made.captured_queries)
 
 
-def test_a_fleet_in_use_costs_one_query_and_none_once_dismissed(admin_client: Client) -> None:
-    for number in range(11):
-        factories.relayer(identifier=f"relayer-{number}", name=f"Relayer {number}")
+def test_many_relayers_leave_the_steps_which_cost_one_query_when_done_and_none_once_dismissed(
+    admin_client: Client, admin_user: User
+) -> None:
+    relayers = [factories.relayer(identifier=f"relayer-{number}") for number in range(11)]
+    assert steps(admin_client)["Send a transaction"] is False
+    emit_test(factories.notification())
+    issue(name="first", user=admin_user)
+    confirm(sending.transaction(sending.lane(relayers[0])))
     assert queries(admin_client) == 1
     assert admin_client.get(f"{STEPS}dismiss/").status_code == 405
     assert admin_client.post(f"{STEPS}dismiss/")["Location"] == "/admin/"
@@ -127,9 +132,14 @@ def test_a_step_opens_the_form_with_defaults_once_it_can_be_taken(admin_client: 
     )
     page = admin_client.get(target(admin_client, f"{STEPS}token/"))
     assert page.context["adminform"].form["scopes"].value() == ["read", "manage", "send"]
+    locked = {TITLES[1]: TITLES[0], TITLES[3]: TITLES[2], TITLES[5]: TITLES[1]}
+    rows = admin_client.get("/admin/").context["getting_started"]["rows"]
+    assert {row["step"].title: row["needs"] for row in rows} == dict.fromkeys(TITLES, "") | locked
     for name, title in (("relayer", TITLES[1]), ("test-event", TITLES[3]), ("transaction", TITLES[5])):
         page = admin_client.get(f"{STEPS}{name}/", follow=True)
-        assert (page.redirect_chain[0][0], told(page)) == ("/admin/", [f"“{title}” needs the steps above it."])
+        told_first = [f"“{title}” needs “{locked[title]}” first."]
+        assert (page.redirect_chain[0][0], told(page)) == ("/admin/", told_first)
+        assert f'href="{STEPS}{name}/"' not in page.text
     relayer, hook = factories.relayer(), factories.notification("hook")
     assert target(admin_client, f"{STEPS}relayer/") == (
         "/admin/relayers/relayer/add/?identifier=relayer-1&name=Relayer+1&network=hardhat"

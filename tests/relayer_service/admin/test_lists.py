@@ -48,7 +48,7 @@ def test_the_states_are_tabs_and_the_active_one_is_marked(admin_client: Client) 
         ("?state=low+balance", "Low balance 0", False),
         ("?state=paused", "Paused 1", False),
         ("?state=no+address", "No address 0", False),
-        ("?state=nodes+failing", "Failing, still enabled 0", False),
+        ("?state=nodes+failing", "About to be disabled 0", False),
         ("?state=unknown", "Unknown 1", False),
         ("?state=active", "Active 0", False),
     ]
@@ -59,7 +59,7 @@ def test_the_states_are_tabs_and_the_active_one_is_marked(admin_client: Client) 
     assert "By state" not in page.content.decode()
 
 
-def test_tabs_count_up_to_a_limit_in_one_query_and_not_in_a_filtered_list(
+def test_tabs_count_what_is_filtered_up_to_a_limit_and_in_one_query(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changelists, "MAX_COUNTED", 2)
@@ -78,17 +78,27 @@ def test_tabs_count_up_to_a_limit_in_one_query_and_not_in_a_filtered_list(
         "Low balance 0",
         "Paused 2+",
         "No address 0",
-        "Failing, still enabled 0",
+        "About to be disabled 0",
         "Unknown 2+",
     ]
     assert counted("state=paused") == ([*titles, "Active 0"], 1)
-    assert counted("network=sepolia") == ([*(title.rpartition(" ")[0] for title in titles), "Active"], 0)
+    names = [title.rpartition(" ")[0] for title in titles]
+    factories.relayer(identifier="other", network="mainnet")
+    filtered = ["All 1", *(f"{title.rpartition(' ')[0]} 0" for title in titles[1:7]), "Unknown 1", "Active 0"]
+    assert counted("network=mainnet") == (filtered, 0)
+    found = counted("q=r-")[0]
+    assert [found[0], found[4], found[7]] == ["All 3", "Paused 2+", "Unknown 2+"]
+    # Rows of other states may take long to find.
+    assert counted("q=r-&state=active") == (["All", *names[1:], "Active"], 0)
     # A tab keeps search and filters, and begins at the first page.
     page = admin_client.get(f"{LIST}?q=relayer&network=sepolia&state=paused&o=1&p=1")
     assert tabs(page)[:2] == [
         ("?q=relayer&network=sepolia&o=1", "All", False),
         ("?q=relayer&network=sepolia&o=1&state=waiting+for+funds", "Waiting for funds", False),
     ]
+    # A number is not shown if more rows than are read may have the state.
+    monkeypatch.setattr(changelists, "MAX_LISTED", 3)
+    assert counted("q=r-") == (["All 2+", *names[1:4], "Paused 2+", *names[5:7], "Unknown 2+", "Active"], 0)
 
 
 def chips(page: Any) -> list[tuple[str, str]]:

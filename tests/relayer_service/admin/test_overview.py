@@ -124,7 +124,10 @@ def test_each_cause_has_a_row_with_its_number_reason_start_and_links(staff: Clie
         ),
         f"Failing webhooks: No response in time 1 webhook slow-0 : {FAILING} {HOUR_AGO}",
         (f"Webhooks that returned 410 1 webhook gone-0 : {GONE} Since 2026-01-01 10:00 UTC, for 2 hours"),
-        ("sepolia: no node answers 2 relayers Off (off-0) and others: Why. Since 2026-01-01 09:00 UTC, for 3 hours"),
+        (
+            "sepolia: no node answers 2 relayers Off (off-0) and others: Why. "
+            "Nodes: https://ethereum-sepolia-rpc.publicnode.com Since 2026-01-01 09:00 UTC, for 3 hours"
+        ),
         (
             "hardhat: token prices were never read 1 fee token NEVER0 on hardhat : The worker reads prices every "
             "minute, but has not read this one yet. Since 2025-12-31 12:00 UTC, for 1 day"
@@ -258,7 +261,7 @@ def test_relayers_and_webhooks_are_counted_each_with_its_list(staff: Client) -> 
         ["Low balance", "1"],
         ["No address", "1"],
         ["Unknown", "1"],
-        ["Failing, still enabled", "1"],
+        ["About to be disabled", "1"],
     ]
     assert links(part(staff, "Relayers"))["Low balance"] == "/admin/relayers/relayer/?state=low+balance"
     target = Notification.objects.get(identifier="slow-0")

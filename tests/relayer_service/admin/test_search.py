@@ -89,5 +89,25 @@ def test_of_many_the_first_are_shown_and_lists_are_found_by_name(admin_client: C
     *first, all_of_them = found(admin_client, "many")
     assert [name for _, name in first] == [f"many-{number}" for number in range(5)]
     assert all_of_them == ("/admin/relayers/relayer/?q=many", "All relayers that match many")
-    lists = [("/admin/tokens/accesstoken/", "Access tokens"), ("/admin/rpc/feetoken/", "Fee tokens")]
+
+
+def test_pages_are_found_by_their_names_and_objects_in_the_order_of_the_sidebar(
+    admin_client: Client, client: Client, settings: Any
+) -> None:
+    settings.EXTENSIONS = ["transactions"]
+    lists = [("/admin/rpc/feetoken/", "Fee tokens"), ("/admin/tokens/accesstoken/", "Access tokens")]
     assert found(admin_client, "toke") == lists
+    for name, page in {
+        "Audit log": "/admin/relayer_service/auditentry/",
+        "Alert routes": "/admin/incidents/alertroute/",
+        "Gas spent": "/admin/transactions/transaction/gas/",
+        "API docs": "/api/docs",
+        "Your account": "/admin/account/",
+    }.items():
+        assert found(admin_client, name.lower()) == [(page, name)]
+    viewer = staff_who_may(client, "view_relayer")
+    assert [found(viewer, name) for name in ("audit log", "gas spent", "alert routes")] == [[], [], []]
+    signer = factories.signer(f"of {factories.ADDRESS}")
+    relayer = factories.relayer(signer=signer)
+    both = [link("relayers/relayer", relayer), link("signers/signer", signer)]
+    assert [where for where, _ in found(admin_client, factories.ADDRESS[:12])] == both

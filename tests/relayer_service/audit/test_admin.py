@@ -355,9 +355,15 @@ def test_an_edit_of_many_objects_is_one_of_ones_last_changes(admin_client: Clien
     add(object_id="admin", object_type="user", reason="Signed in", changes={}, **mine | {"action": "acted"})
     add(object_id="hook", object_pk="5", request_id="r", **mine | {"action": "created"})
     add(object_id="relayer", object_pk="6", request_id="r", **mine)
+    add(object_id="signer", object_pk="8", request_id="q", **mine | {"action": "created"})
+    add(object_id="signer", object_pk="8", request_id="q", **mine)
+    for reason in ("Verified", "Checked now", "Paused", "Resumed"):
+        add(object_id="several", object_pk="7", request_id="s", reason=reason, **mine | {"action": "acted"})
     (card,) = [card for card in admin_client.get("/admin/").context["cards"] if card.title == "Your last changes"]
     assert [row[0].replace('<div class="explained">', ": ").removesuffix("</div>") for row in card.rows] == [
-        "relayer and 1 other: Several changes",
+        "several: Several changes",
+        "signer: Created",
+        "relayer and 1 other: Created, changed",
         "bulk-3 and 2 others: Changed",
         "alone: Changed",
     ]

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.test import Client
 
 from relayer_service.console.sign_in import invitations
@@ -56,8 +55,38 @@ def test_a_link_sets_a_password_once(admin_client: Client, ada: User) -> None:
     assert "has expired, was used or withdrawn" in Client().get(path, follow=True).text
     accept(path, "another-password")
     assert User.objects.get(pk=ada.pk).check_password(PASSWORD)
-    # Who has a password is not invited: the link would take over the account.
-    assert admin_client.post(f"{USERS}{ada.pk}/invite/").status_code == 403
+
+
+def test_who_has_a_password_or_is_not_active_is_not_invited(admin_client: Client, ada: User) -> None:
+    page, reasons = f"{USERS}{ada.pk}/", {}
+    ada.set_password(PASSWORD)
+    for is_active in (True, False):
+        ada.is_active = is_active
+        ada.save()
+        assert f"{page}invite/" not in admin_client.get(f"{page}change/").text
+        for send in (admin_client.get, admin_client.post):
+            refused = send(f"{page}invite/", follow=True)
+            assert refused.redirect_chain == [(f"{page}change/", 302)]
+            reasons[is_active] = [*map(str, refused.context["messages"])]
+    assert reasons == {
+        # The link would take over the account.
+        True: ["Not invited: ada already has a password. If it is lost, set a new one on this page."],
+        False: ["Not invited: ada is not active. Activate the user first."],
+    }
+    assert recorded() == []
+
+
+def test_a_new_user_is_invited_unless_the_form_sets_a_password(admin_client: Client) -> None:
+    added = admin_client.post(f"{USERS}add/", {"username": "ada"})
+    ada = User.objects.get(username="ada")
+    assert (added["Location"], ada.has_usable_password()) == (f"{USERS}{ada.pk}/invite/", False)
+    new = {"username": "bob", "password1": PASSWORD}
+    assert "password2" in admin_client.post(f"{USERS}add/", new).context["adminform"].form.errors
+    added = admin_client.post(f"{USERS}add/", new | {"password2": PASSWORD})
+    bob = User.objects.get(username="bob")
+    assert (added["Location"], bob.has_usable_password()) == (f"{USERS}{bob.pk}/change/", True)
+    again = admin_client.post(f"{USERS}add/", {"username": "eve", "_addanother": "on"})
+    assert again["Location"] == f"{USERS}add/"
 
 
 def test_links_end_with_a_newer_one_after_three_days_and_with_the_user(
@@ -79,8 +108,7 @@ def test_links_end_with_a_newer_one_after_three_days_and_with_the_user(
 def test_an_invitation_does_not_undo_a_password_that_was_just_set(ada: User) -> None:
     ada.set_password(PASSWORD)
     ada.save()
-    with pytest.raises(PermissionDenied):
-        invitations.invite(ada.pk)
+    assert invitations.invite(ada.pk) == ""
     assert User.objects.get(pk=ada.pk).check_password(PASSWORD)
 
 

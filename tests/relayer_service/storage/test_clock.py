@@ -21,6 +21,7 @@ from relayers.health.checking import check_due
 from relayers.models import Relayer, RelayerHealth
 from relayers.tasks import check_soon
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome
+from tests.relayer_service.jobs import start_job
 from tests.relayers import factories
 from tests.relayers.health_checks import on_nodes
 
@@ -118,7 +119,7 @@ def test_webhooks_are_sent_and_sent_again_by_the_databases_clock(
 def test_jobs_and_slots_keep_to_the_databases_clock(true_time: Moment) -> None:
     relayer = factories.relayer()
     before = true_time()
-    job = running.start("check_relayers", Selection.from_keys([relayer.pk]), "olga")
+    job = start_job("check_relayers", Selection.from_keys([relayer.pk]))
     (claimed,) = Job.objects.all().claim(1, HOUR)
     assert_about(claimed.due_at, before + HOUR, true_time() + HOUR)
     assert Job.objects.all().claim(1, HOUR) == []

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from relayer_service.models import AuditEntry
+from relayers.models.tags import RelayerTag, save_tags
 from relayers.signatures.signing import VALID_ELSEWHERE
 from spending.models import SpendingPolicy
 from tests.api import Api
@@ -123,6 +124,20 @@ def test_what_is_valid_on_every_chain_is_refused_by_the_rules_of_each(user: User
     answer = client(user, "sign").post(SIGN_TYPED_DATA, HASHES)
     assert (answer.status, answer.headers["error-code"]) == (403, "spending_refused")
     assert AuditEntry.objects.for_row(other)[0].reason.startswith("Refused to sign typed data")
+
+
+@pytest.mark.parametrize(("loses", "message"), [("relayer-1", "Forbidden"), ("relayer-2", VALID_ELSEWHERE)])
+def test_a_relayer_that_loses_its_tag_meanwhile_returns_no_signature(
+    user: User, monkeypatch: pytest.MonkeyPatch, loses: str, message: str
+) -> None:
+    save_tags({relayer().pk: ["prod"], relayer(identifier="relayer-2", network="mainnet").pk: ["prod"]})
+    limited = client(user, "sign", relayers=("tag:prod",))
+    assert limited.post(SIGN, MESSAGE).status == 200
+    AuditEntry.objects.all().delete()
+    while_signing(monkeypatch, lambda: RelayerTag.objects.filter(relayer__identifier=loses).delete())
+    answer = limited.post(SIGN, MESSAGE)
+    assert (answer.status, answer.body) == (403, bodies.failure(message))
+    assert not AuditEntry.objects.filter(object_type="relayer").exists()
 
 
 def test_a_relayer_that_gets_the_key_meanwhile_is_asked_too(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
