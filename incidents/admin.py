@@ -7,13 +7,12 @@ from unfold.contrib.filters.admin import DropdownFilter, TextFilter
 from unfold.decorators import display
 
 from incidents.console.forms import AlertRouteForm
-from incidents.console.panels import length, of_relayer, state
+from incidents.console.panels import length, of_relayer, route_state, state
 from incidents.kinds import Kind
-from incidents.models import AlertMessage, AlertRoute, Incident
+from incidents.models import AlertRoute, Incident
 from relayer_service.console.base import ReadOnlyAdmin, ResourceAdmin
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.lists.filters import StateFilter
-from relayer_service.console.overview.dashboard import label
 from relayer_service.database.prefixes import CaseFolded
 from relayers.console.filters import NetworkFilter
 from relayers.models import Relayer
@@ -77,7 +76,7 @@ class IncidentAdmin(ReadOnlyAdmin):
     def shown_kind(self, incident: Incident) -> str:
         return incident.get_kind_display()
 
-    @display(description="extent")
+    @display(description="peak")
     def extent(self, incident: Incident) -> str:
         return incident.counted(incident.largest)
 
@@ -97,6 +96,13 @@ class IncidentAdmin(ReadOnlyAdmin):
 @admin.register(AlertRoute)
 class AlertRouteAdmin(ResourceAdmin):
     form = AlertRouteForm
+    purpose = (
+        "A route sends alerts about the problems of “Needs attention” to Slack, e-mail, a webhook, PagerDuty or "
+        "Opsgenie. Without one, only the overview shows them. Add a route, then send a test alert on its page. "
+        "It gets every problem, unless you choose."
+    )
+    # Where it can be tested.
+    opens_added = True
     list_display = ["identifier", "shown_channel", "masked_url", "problems", "on_call", "hours", "shown_state"]
     sort_orders = {"identifier": CaseFolded("identifier")}
     in_palette = False
@@ -146,7 +152,4 @@ class AlertRouteAdmin(ResourceAdmin):
 
     @display(description="state")
     def shown_state(self, route: AlertRoute) -> str:
-        if not route.enabled:
-            return label("disabled", "warning")
-        last = AlertMessage.objects.filter(route=route).exclude(attempts=0).order_by("-pk").first()
-        return label("failing", "danger") if last and last.error else label("ok", "success")
+        return route_state(route)

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from incidents.channels import REQUESTS
+from incidents.channels import REQUESTS, Request
 from incidents.messages import plain_text, test_data
 from incidents.models import AlertMessage, AlertRoute
 from notifications.delivery import mail, posting, signing
@@ -116,10 +116,9 @@ async def attempt(session: aiohttp.ClientSession, message: AlertMessage) -> str:
                 send = partial(mail.send_text, *texts, message.route.addresses, message.identifier)
                 await asyncio.get_running_loop().run_in_executor(posting.mail_pool, send)
                 return ""
-            request = REQUESTS[message.route.channel](message.route, message, timezone.now())
-            posted = session.post(request.url, data=request.body, headers=request.headers, allow_redirects=False)
-            async with posted as response:
-                return "" if 200 <= response.status < 300 else f"Returned HTTP {response.status}."
+            requests = REQUESTS[message.route.channel](message.route, message, timezone.now())
+            # All are repeated if one of them fails.
+            return max(await asyncio.gather(*(post(session, request) for request in requests)))
     except TimeoutError:
         return "No response in time."
     except (mail.MailError, signing.UnusableKey, DecryptionError) as error:
@@ -129,6 +128,12 @@ async def attempt(session: aiohttp.ClientSession, message: AlertMessage) -> str:
     except Exception:
         logger.exception("Unexpected error in an attempt at an alert")
         return "Internal error. See the worker's log."
+
+
+async def post(session: aiohttp.ClientSession, request: Request) -> str:
+    posted = session.post(request.url, data=request.body, headers=request.headers, allow_redirects=False)
+    async with posted as response:
+        return "" if 200 <= response.status < 300 else f"Returned HTTP {response.status}."
 
 
 def write_outcome(message: AlertMessage, error: str) -> None:

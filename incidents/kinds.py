@@ -31,12 +31,13 @@ class Kind(TextChoices):
 # Its groups are its parts, of which there are few.
 SERVICE_PART = "service.part"
 # Their causes have each other as a consequence.
-MERGED = {Kind.NODE_DOWN, Kind.STUCK}
+MERGED = {Kind.NODE_DOWN, Kind.CHAIN_HALTED, Kind.STUCK}
 # By the kind of a cause, or by its key where only one group counts. What is missing here is `OTHER`.
 KINDS = {
     "relayers.nodes": Kind.NODE_DOWN,
     "lanes.nodes": Kind.NODE_DOWN,
     "lanes.halted": Kind.CHAIN_HALTED,
+    "lanes.behind": Kind.CHAIN_HALTED,
     "transactions.late": Kind.STUCK,
     "unsent": Kind.STUCK,
     "lanes.funds": Kind.FUNDS,

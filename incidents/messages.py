@@ -39,9 +39,10 @@ def message_data(incident: Incident, event: str, route: AlertRoute, now: datetim
 
 
 def summary(incident: Incident, event: str, number: int) -> str:
-    text = one_line(f"{incident.title}, {incident.counted(number)}")
-    if event == AlertMessage.Event.ENDED and incident.ended_at:
-        return f"Ended after {duration(incident.started_at, incident.ended_at)}: {text} at most"
+    is_end = event == AlertMessage.Event.ENDED
+    text = one_line(f"{incident.title}, {'peak: ' if is_end else ''}{incident.counted(number)}")
+    if is_end and incident.ended_at:
+        return f"Ended after {duration(incident.started_at, incident.ended_at)}: {text}"
     return f"Worse: {text}" if event == AlertMessage.Event.GREW else text
 
 

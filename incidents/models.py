@@ -220,6 +220,7 @@ class AlertMessage(Leased):
     # That of the incident: successive incidents of one cause have it in common.
     key = models.CharField(max_length=100, blank=True)
     event = models.CharField(max_length=16, choices=Event)
+    # How often the incident had got worse.
     magnitude = models.PositiveSmallIntegerField(default=0)
     data = models.JSONField(help_text="What it says, as of its creation.")
     state = models.CharField(max_length=16, choices=State, default=State.PENDING)

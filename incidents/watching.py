@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from incidents.kinds import Problem, problems
+from incidents.kinds import Kind, Problem, problems
 from incidents.messages import message_data
 from incidents.models import AlertMessage, AlertRoute, Incident, IncidentRelayer
 from relayer_service.console.overview.attention import AttentionSubject
@@ -51,7 +51,7 @@ def watch() -> None:
         incidents = list(Incident.objects.filter(ended_at=None).select_for_update().order_by("pk"))
         before = {incident.pk: columns_of(incident) for incident in incidents}
         for incident in incidents:
-            if is_complete or incident.key in found:
+            if incident.key in found or (is_complete and not is_hidden(incident, found)):
                 observe(incident, found.get(incident.key), now)
         relayers = relayers_of(incidents, found, subjects)
         announce(incidents, relayers, now)
@@ -102,6 +102,12 @@ def observe(incident: Incident, problem: Problem | None, now: datetime) -> None:
     for name, value in current(problem).items():
         setattr(incident, name, value)
     incident.largest = max(incident.largest, incident.number)
+
+
+def is_hidden(incident: Incident, found: Mapping[str, Problem]) -> bool:
+    """Return whether it may last behind a worse one: while no block comes, no transaction counts as late."""
+    worse = {problem.network for problem in found.values() if problem.kind in {Kind.CHAIN_HALTED, Kind.NODE_DOWN}}
+    return incident.kind == Kind.STUCK and incident.network in worse
 
 
 def relayers_of(
@@ -173,7 +179,7 @@ def write(incident: Incident, event: str, routes: Sequence[AlertRoute], now: dat
             incident=incident,
             key=incident.key,
             event=event,
-            magnitude=incident.magnitude if event == GREW else 0,
+            magnitude=0 if event == BEGAN else incident.magnitude,
             data=message_data(incident, event, route, now),
             created_at=now,
             due_at=now,

@@ -34,6 +34,7 @@ PERMISSIONS = {
         "relayers.pause_relayer",
         "relayers.take_out_node",
         "rpc.refresh_feetoken",
+        "tokens.revoke_accesstoken",
         # Lanes and transactions have no form: these are for their actions.
         "transactions.change_lane",
         "transactions.change_transaction",
@@ -72,7 +73,7 @@ DESCRIPTIONS = {
     "Viewer": "Sees everything except secrets, users and groups.",
     "Operator": (
         "Also handles incidents: pauses and resumes relayers, replays and retries deliveries, holds and releases "
-        "lanes, speeds up and cancels transactions."
+        "lanes, speeds up and cancels transactions, disables access tokens."
     ),
     "Manager": (
         "Also adds, changes and deletes relayers, signers, webhooks, alert routes, fee tokens and access tokens."

@@ -1,10 +1,12 @@
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets, model_ngettext, unquote
+from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page
 from django.db import transaction
 from django.db.models import CASCADE, PROTECT, QuerySet
@@ -21,7 +23,7 @@ from relayer_service.console import confirmation
 from relayer_service.console.confirmation import PendingAction, ReasonForm
 from relayer_service.console.dates import ago_titled
 from relayer_service.console.jobs import ask_or_start
-from relayer_service.console.lists.changelists import NewestPaginator
+from relayer_service.console.lists.changelists import MAX_LISTED, NewestPaginator
 from relayer_service.console.panels import declared
 from relayer_service.console.references import MAX_SHOWN, is_key, link
 from relayer_service.database.prefixes import CaseFolded
@@ -37,6 +39,7 @@ from relayers.health.probes import ProbeCache
 from relayers.models import Relayer
 from relayers.models.health import BALANCE_ORDER
 from relayers.pausing import set_all_paused
+from relayers.reach import reached
 from relayers.tasks import check_soon
 from signers.models import Signer
 from spending.console.formatting import shown_rules
@@ -113,11 +116,12 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         "last_check": "health__checked_at",
         "created": "sequence",
     }
-    allowed_lookups = {"state", "network", "tag", "problem"}
+    allowed_lookups = {"state", "network", "tag", "problem", "identifier__in"}
     allowed_keys = {"signer__sequence__exact", "notification__sequence__exact"}
     audited_relations = ["signer", "notification", "spending", "funding_relayer", "health"]
     actions = ["pause_selected", "resume_selected", "check_selected_now", "edit_selected"]
-    actions_detail = ["pause", "resume", "deliveries"]
+    actions_detail = ["send_transaction", "pause", "resume", "deliveries"]
+    opens_added = True
 
     class Media:
         css = {"all": ["relayers/admin.css"]}
@@ -206,7 +210,10 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     def shown_policies(self, relayer: Relayer) -> str:
         network = networks().get(relayer.network)
         policies = relayer.policies.items()
-        rows = ((f"{name}: {policy_fields.shown_policy(name, value, network)}",) for name, value in policies)
+        rows = (
+            (f"{policy_fields.TEXTS[name].label}: {policy_fields.shown_policy(name, value, network)}",)
+            for name, value in policies
+        )
         return format_html_join(*LINES, rows) or "none"
 
     @display(description="allow signing")
@@ -268,6 +275,11 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         except guards.DeletionRefused as refusal:
             self.message_user(request, f"Not deleted: {refusal}", messages.ERROR)
 
+    @action(description="Send a transaction", icon="send", permissions=["send"])
+    def send_transaction(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        relayer = self.get_object_or_404(request, object_id)
+        return HttpResponseRedirect(reverse("admin:relayers_relayer_try_it", args=[relayer.pk]))
+
     @action(description="Deliveries of this relayer", icon="outbox", permissions=["view_deliveries"])
     def deliveries(self, request: HttpRequest, object_id: str) -> HttpResponse:
         query = urlencode({SUBJECT: self.get_object_or_404(request, object_id).identifier})
@@ -275,6 +287,10 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
 
     def has_view_deliveries_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         return bool(request.user.has_perm("notifications.view_delivery") and self.has_view_permission(request))
+
+    def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        may_send = is_enabled("transactions") and request.user.has_perms([FUNDING, "transactions.view_transaction"])
+        return may_send and self.has_view_permission(request)
 
     def has_pause_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         return bool(request.user.has_perm("relayers.pause_relayer") and self.has_view_permission(request))
@@ -291,6 +307,21 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         return self._confirm_or_set_paused(
             request, PendingAction.in_list(request, "resume_selected", queryset), RESUME
         )
+
+    def reached(self, allowed: Sequence[str]) -> QuerySet[Relayer]:
+        """Return the relayers that `allowed_relayers` names and that are not paused."""
+        return reached(allowed, Relayer.objects.filter(paused=False))
+
+    def ask_or_pause(self, request: HttpRequest, allowed: Sequence[str], back: str) -> HttpResponse:
+        """Ask to pause the relayers that `allowed_relayers` names, MAX_LISTED at a time, then pause them."""
+        if not self.has_pause_permission(request):
+            raise PermissionDenied
+        rows = self.reached(allowed).order_by("pk")
+        pending = replace(PendingAction.in_list(request, "", rows, MAX_LISTED), back=back)
+        if not pending.selection:
+            self.message_user(request, "No relayers to pause.", messages.WARNING)
+            return pending.leave()
+        return self._confirm_or_set_paused(request, pending, PAUSE)
 
     @action(description="Pause", icon="pause", permissions=["pause"])
     def pause(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -1,10 +1,10 @@
 from typing import Any
 
 from django.apps import AppConfig
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 
-from chain.networks import networks
+from chain.networks import Network, networks
 from chain.nodes import observers
 from relayer_service.configuration.checks import CONFIGURATION
 
@@ -35,7 +35,18 @@ class RelayersConfig(AppConfig):
 def check_networks(**kwargs: Any) -> list[CheckMessage]:
     """Report a mistake in NETWORKS_FILE at startup and before every command."""
     try:
-        networks()
+        found = networks().values()
     except ImproperlyConfigured as error:
         return [Error(f"NETWORKS_FILE: {error}", hint="See docs/networks.md for the fields.", id="relayers.E001")]
-    return []
+    by_chain: dict[int, list[Network]] = {}
+    for network in found:
+        by_chain.setdefault(network.chain_id, []).append(network)
+    return [
+        Warning(
+            f"NETWORKS_FILE: {' and '.join(each.name for each in same)} have the chain ID {number}, but other coins.",
+            hint="If they are the same chain, give them the same symbol and decimals.",
+            id="relayers.W001",
+        )
+        for number, same in by_chain.items()
+        if len({(each.symbol, each.decimals) for each in same}) > 1
+    ]

@@ -27,11 +27,11 @@ from relayers.policies import POLICIES, validate_policies
 from relayers.serializers.relayers import (
     MAX_COUNT,
     NetworkField,
-    RpcUrlsField,
     SigningKindsField,
     SpendingRulesField,
     TagsField,
 )
+from relayers.serializers.rpc_urls import RpcUrlsField
 from relayers.serializers.top_ups import TopUpRequest, WeiAmountField
 from relayers.writes import NODE_FIELDS, RelayerFollower, RelayerWrite
 from signers.followers import first_names

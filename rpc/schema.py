@@ -14,7 +14,8 @@ from relayer_service.api.serializers import ChoiceField, IntegerField, StringFie
 from rpc.errors import RpcError
 from rpc.methods import available_methods
 from rpc.methods.base import Method
-from rpc.serializers import VERSION, RpcIdField, RpcRequestSerializer
+from rpc.models import PriceSource
+from rpc.serializers import VERSION, PriceSourceSerializer, RpcIdField, RpcRequestSerializer
 
 # An unsigned transfer of one wei.
 TRANSACTION = "0x02e283aa36a78080808252089470997970c51812dc3a010c7d01b50e0d17dc79c80180c0"
@@ -150,21 +151,44 @@ class RpcResultField(serializers.Field[Any, Any, Any, Any]):
     """The result of any method."""
 
 
+def source_shape(kind: PriceSource.Kind) -> type[PriceSourceSerializer]:
+    name = "".join(part.capitalize() for part in kind.value.split("_"))
+    values = {"documented_kind": kind, "kind": StringField(), "__doc__": f"A price source: {kind.label}."}
+    return type(f"{name}SourceSerializer", (PriceSourceSerializer,), values)
+
+
+SOURCE_SHAPES = {kind.value: source_shape(kind) for kind in PriceSource.Kind}
+
+
+def one_of(components: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a schema of alternatives, and set in each the constant value of the field that tells them apart."""
+    for value, component in components.items():
+        component.schema["properties"][name] |= {"const": value}
+    if len(components) == 1:
+        (only,) = components.values()
+        return dict(only.ref)
+    # Without a discriminator, generated clients try one schema after another and drop unknown fields.
+    mapping = {value: component.ref["$ref"] for value, component in components.items()}
+    references = [component.ref for component in components.values()]
+    return {"oneOf": references, "discriminator": {"propertyName": name, "mapping": mapping}}
+
+
+class PriceSources(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = "rpc.serializers.PriceSourceField"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        resolve: Any = auto_schema.resolve_serializer
+        shapes = {kind: resolve(shape, direction) for kind, shape in SOURCE_SHAPES.items()}
+        return one_of(shapes, "kind")
+
+
 class RpcResult(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
     target_class = RpcResultField
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
         resolve: Any = auto_schema.resolve_serializer
         results = {method.name: resolve(method.result_class, direction) for method in available_methods()}
-        for name, component in results.items():
-            component.schema["properties"]["method"]["const"] = name
-        if len(results) == 1:
-            (only,) = results.values()
-            return dict(only.ref)
-        # Without a discriminator, generated clients try one schema after another and drop unknown fields.
-        mapping = {name: component.ref["$ref"] for name, component in results.items()}
-        one_of = [component.ref for component in results.values()]
-        return {"oneOf": one_of, "discriminator": {"propertyName": "method", "mapping": mapping}}
+        return one_of(results, "method")
 
 
 class RpcResponseSerializer(serializers.Serializer[Any]):

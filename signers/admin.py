@@ -6,15 +6,13 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
 from unfold.decorators import display
 
 from relayer_service.background.shares import Busy, waiting_for_others
 from relayer_service.console.confirmation import PendingAction
 from relayer_service.console.dates import ago
 from relayer_service.console.jobs import ask_or_start
-from relayer_service.console.overview.getting_started import STEP
 from relayer_service.console.panels import declared
 from relayer_service.console.referenced import ReferencedAdmin
 from relayer_service.console.references import in_use, may_view_users
@@ -49,6 +47,7 @@ class SignerAdmin(ReferencedAdmin):
     allowed_lookups = {"type", "type__exact"}
     actions = ["verify_selected"]
     conditional_fields = CONDITIONS
+    opens_added = True
 
     def get_fieldsets(self, request: HttpRequest, obj: Signer | None = None) -> Any:
         config = [name for each in SignerType if obj is None or each == obj.type for name in names_of(each)]
@@ -148,18 +147,9 @@ class SignerAdmin(ReferencedAdmin):
         unfit = signing.incompatibility(signer, "evm")
         self.message_user(request, f"{text} {unfit}".strip(), messages.WARNING if unfit else messages.SUCCESS)
 
-    def response_post_save_add(self, request: HttpRequest, obj: Signer) -> HttpResponse:
-        response = super().response_post_save_add(request, obj)
-        return response if STEP in request.GET else self._page_of(request, obj) or response
-
     def response_post_save_change(self, request: HttpRequest, obj: Signer) -> HttpResponse:
         response: HttpResponse = super().response_post_save_change(request, obj)
-        return self._page_of(request, obj) or response
-
-    def _page_of(self, request: HttpRequest, signer: Signer) -> HttpResponse | None:
-        """Return a redirect to the page of a signer, which shows its address; None for staff who cannot view it."""
-        page = reverse("admin:signers_signer_change", args=[signer.pk])
-        return HttpResponseRedirect(page) if self.has_view_or_change_permission(request, signer) else None
+        return self.page_of(request, obj) or response
 
 
 def asks_to_confirm(request: HttpRequest) -> bool:

@@ -153,7 +153,7 @@ class AccessTokenAdmin(ResourceAdmin):
         lines = [("Replaced by" if each.pk > token.pk else "Succeeds", link(each), each.state) for each in newest]
         return format_html_join("", "<div>{} {}, {}</div>", lines) or "none"
 
-    @admin.action(description="Disable selected tokens", permissions=["change"])
+    @admin.action(description="Disable selected tokens", permissions=["revoke"])
     def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> HttpResponse:
         return self.ask_or_disable(request, PendingAction.in_list(request, "disable", queryset, limit=MAX_LISTED))
 
@@ -192,6 +192,9 @@ class AccessTokenAdmin(ResourceAdmin):
             self.message_user(request, f"Not rotated: {error}.", messages.ERROR)
             return pending.leave()
         return self.show_issued(request, rotation.new, rotation.text)
+
+    def has_revoke_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return bool(request.user.has_perm("tokens.revoke_accesstoken") and self.has_view_permission(request))
 
     def has_rotate_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         """Return whether the user is a superuser: whoever rotates a token sees one with all its rights."""

@@ -240,6 +240,7 @@ class AccessToken(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-id"]
+        permissions = [("revoke_accesstoken", "Can disable access tokens")]
         indexes = [
             models.Index("expires_at", name="token_expiry", condition=models.Q(expires_at__isnull=False)),
             models.Index("family", "id", name="token_family", condition=~models.Q(family="")),

@@ -130,7 +130,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         calls, symbols = token_calls.read_words(rows if is_shown else [])
         for row in rows:
             row.token_call = calls.get(row.pk, "")
-            row.why = formatting.readable(status_reason(row, row.lane), known_network(row), symbols)
+            row.why = formatting.listed_reason(status_reason(row, row.lane), known_network(row), symbols)
         changelist.result_list = rows
         return changelist
 

@@ -11,12 +11,14 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.safestring import mark_safe
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
 from notifications.console.curl import curl, sent_headers
 from notifications.console.filters import SUBJECT, DeliveryStateFilter, EventFilter, SubjectFilter
+from notifications.console.formatting import is_retried
 from notifications.delivery import texts
 from notifications.delivery.posting import request_body
 from notifications.jobs import SEND, DeliveryKind, ReplayDeliveries, RetryDeliveries
@@ -36,6 +38,7 @@ from relayer_service.observability.tracing import trace_id
 CHANGE = "notifications.change_notification"
 # A target's response is untrusted: it is shown as plain text.
 PLAIN_TEXT = '<pre class="plain-text">{}</pre>'
+IN_TURN = mark_safe('<span title="While a webhook fails, one delivery at a time is tried.">in its turn</span>')
 MAX_NAMES = 10
 NO_TABLE = Table([], [])
 MOMENTS = ["created", "attempted", "next_attempt"]
@@ -137,7 +140,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @display(description="state")
     def shown_state(self, delivery: Delivery) -> str:
-        return label(delivery.state, VARIANTS[delivery.state])
+        return label(state_name(delivery), VARIANTS[delivery.state])
 
     @display(description="error")
     def last_error(self, delivery: Delivery) -> str:
@@ -166,6 +169,8 @@ class DeliveryAdmin(ReadOnlyAdmin):
         if not delivery.notification.enabled:
             return "held while the webhook is disabled"
         in_progress = delivery.lease and delivery.due_at > timezone.now()
+        if is_retried(delivery.notification) and delivery.due_at <= timezone.now():
+            return IN_TURN
         return "in progress" if in_progress else until(delivery.due_at)
 
     @display(description="trace ID")
@@ -255,6 +260,16 @@ class DeliveryAdmin(ReadOnlyAdmin):
             text += f" No longer gone: {revived}."
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
         return pending.leave()
+
+
+def state_name(delivery: Delivery) -> str:
+    """Return the state; of a pending delivery, whether it was tried or waits behind others."""
+    webhook = delivery.notification
+    if delivery.state != Delivery.State.PENDING or not webhook.enabled or webhook.gone_at:
+        return delivery.state
+    if delivery.attempts_made:
+        return "retrying"
+    return "waiting" if is_retried(webhook) else delivery.state
 
 
 def request_fields(delivery: Delivery | None, secret: str) -> list[str]:

@@ -7,6 +7,11 @@ from relayer_service.console.dates import to_the_minute
 from relayer_service.console.overview.dashboard import label
 
 
+def is_retried(notification: Notification) -> bool:
+    """Return whether one delivery at a time is tried, and the others wait until one arrives."""
+    return notification.enabled and notification.failing_since is not None and notification.gone_at is None
+
+
 def state(notification: Notification) -> tuple[str, str, str]:
     """Return the name of the state, the variant of its label, and its reason or start."""
     if not notification.enabled:

@@ -7,6 +7,7 @@ from django.db.models import Count
 from django.http import HttpRequest
 from django.urls import reverse
 
+from notifications.console.formatting import is_retried
 from notifications.models import Delivery, Notification
 from relayer_service.console.dates import exact
 from relayer_service.console.overview.charts import RANGES, Period, bars, range_links, ranges_within
@@ -35,6 +36,7 @@ class LastDeliveries(Panel):
         return {
             "recent_deliveries": recent_deliveries(notification, period),
             "delivery_ranges": range_links(request, period.range, kept),
+            "is_retried": is_retried(notification),
             "days_kept": settings.DELIVERIES_KEEP_DAYS if len(kept) < len(RANGES) else 0,
             "deliveries_url": f"{deliveries}?notification__sequence__exact={notification.pk}",
         }

@@ -159,11 +159,14 @@ class Status(Panel):
 
 
 def pending(notification: Notification) -> dict[str, Any]:
-    """Return the number of pending deliveries, the first time at which one is due, and how many are in flight."""
+    """Return the number of pending deliveries, the first time that one is due, how many are in flight and retried."""
     rows = notification.deliveries.filter(due_at__isnull=False).order_by()
     waiting = ~Delivery.leased()
     return rows.aggregate(
-        count=Count("pk"), next=Min("due_at", filter=waiting), in_flight=Count("pk", filter=Q(Delivery.leased()))
+        count=Count("pk"),
+        next=Min("due_at", filter=waiting),
+        in_flight=Count("pk", filter=Q(Delivery.leased())),
+        retried=Count("pk", filter=Q(attempts_made__gt=0)),
     )
 
 
@@ -192,6 +195,9 @@ def read_facts(request: HttpRequest, notification: Notification, found: dict[str
         shown["Last attempt"] = ago_titled(last.attempted_at)
     shown["Next attempt"] = next_attempt(notification, found)
     shown["Pending"] = f"{found['count']:,}"
+    if found["count"] and formatting.is_retried(notification):
+        behind = found["count"] - found["retried"]
+        shown["Pending"] += f": {found['retried']:,} retrying, {behind:,} waiting behind"
     is_due = found["next"] is not None and found["next"] <= timezone.now()
     return {"facts": shown, "is_busy": notification.enabled and bool(found["in_flight"] or is_due)}
 
@@ -205,4 +211,6 @@ def next_attempt(notification: Notification, found: dict[str, Any]) -> str:
         return "in progress"
     if found["next"] is None:
         return "with the next event"
+    if formatting.is_retried(notification) and found["next"] <= timezone.now():
+        return "within seconds, of one delivery at a time"
     return until(found["next"])

@@ -71,8 +71,8 @@ class AuditEntry(models.Model):
     objects = AuditEntryQuerySet.as_manager()
 
     class Meta:
-        verbose_name = "audit entry"
-        verbose_name_plural = "audit entries"
+        verbose_name = "audit log entry"
+        verbose_name_plural = "audit log entries"
         ordering = ["-at", "-id"]
         # Entries are read-only.
         default_permissions = ["view"]

@@ -83,15 +83,15 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)
-        self._link(request, changelist.result_list)
+        self.link_objects(request, changelist.result_list)
         return changelist
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         entry = super().get_object(request, object_id, from_field)
-        self._link(request, [entry] if entry else [])
+        self.link_objects(request, [entry] if entry else [])
         return entry
 
-    def _link(self, request: HttpRequest, entries: Collection[Any]) -> None:
+    def link_objects(self, request: HttpRequest, entries: Collection[Any]) -> None:
         """Set the `url` of each entry to the page of its object, if that exists and the user may view it."""
         show_units(entries)
         by_type: dict[str, list[Any]] = defaultdict(list)

@@ -20,7 +20,13 @@ from relayer_service.console.audit import AuditedAdmin
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.errors import shown_permission
 from relayer_service.console.lists import search
-from relayer_service.console.lists.changelists import NewestPaginator, ResourceList, tab_counts, tabs
+from relayer_service.console.lists.changelists import (
+    NewestPaginator,
+    ResourceList,
+    filtered_tab_counts,
+    tab_counts,
+    tabs,
+)
 from relayer_service.console.lists.filters import StateFilter
 from relayer_service.console.lists.preferences import PreferencesAdmin
 from relayer_service.console.overview.getting_started import STEP
@@ -60,6 +66,10 @@ class ResourceAdmin(AuditedAdmin, PreferencesAdmin, ModelAdmin):
     # The tabs of an object's page, if it has any: their titles by the name that panels and fieldsets have as theirs.
     # The first one is that of the theme, `general`.
     page_tabs: dict[str, str] = {}
+    # What its objects are for and how to begin, while there are none.
+    purpose = ""
+    # Whether adding an object opens its page, which shows what to do next.
+    opens_added = False
     # Whether the command palette searches this list.
     in_palette = True
     palette_columns: Sequence[str] = search.DESCRIBED_BY
@@ -86,16 +96,24 @@ class ResourceAdmin(AuditedAdmin, PreferencesAdmin, ModelAdmin):
         return response
 
     def _tabs(self, request: HttpRequest, changelist: ResourceList) -> list[dict[str, Any]]:
-        """Return the tabs by state; a search and other filters would be counted by reading the rows."""
-        is_whole = not changelist.query and not changelist.has_active_filters
+        """Return the tabs by state, with the number of rows that the search and the other filters find.
+
+        With a state chosen, the list is as fast as its index; rows of the other states may take much longer to find.
+        """
         return [
-            {"models": [str(self.opts)], "items": tabs(request, each, self._counts(request, each) if is_whole else {})}
+            {"models": [str(self.opts)], "items": tabs(request, each, self._counts(request, each, changelist))}
             for each in self.get_list_filter(request)
             if isinstance(each, type) and issubclass(each, StateFilter)
         ]
 
-    def _counts(self, request: HttpRequest, state_filter: type[StateFilter]) -> dict[str | None, int]:
-        return tab_counts(self.get_queryset(request), state_filter) if state_filter.is_counted else {}
+    def _counts(
+        self, request: HttpRequest, state_filter: type[StateFilter], changelist: ResourceList
+    ) -> dict[str | None, str]:
+        if not state_filter.is_counted:
+            return {}
+        if changelist.query or changelist.has_active_filters:
+            return {} if changelist.tab else filtered_tab_counts(changelist.of_all_states, state_filter)
+        return tab_counts(self.get_queryset(request), state_filter)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Return the actions of the list: deletion, which Django has first, is the last."""
@@ -187,7 +205,12 @@ class ResourceAdmin(AuditedAdmin, PreferencesAdmin, ModelAdmin):
         if STEP in request.GET:
             return HttpResponseRedirect(reverse("admin:index"))
         response: HttpResponse = super().response_post_save_add(request, obj)
-        return response
+        return (self.page_of(request, obj) if self.opens_added else None) or response
+
+    def page_of(self, request: HttpRequest, obj: Any) -> HttpResponse | None:
+        """Return a redirect to the page of an object; None for staff who cannot view it."""
+        page = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[obj.pk])
+        return HttpResponseRedirect(page) if self.has_view_or_change_permission(request, obj) else None
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         obj = kwargs.get("obj")

@@ -24,6 +24,16 @@ def extension_link(title: str, icon: str, app: str, model: str) -> dict[str, Any
     return model_link(title, icon, app, model) | shown
 
 
+# Pages that the command palette finds besides those of the sidebar.
+OTHER_PAGES = [
+    extension_link("Gas spent", "local_gas_station", "transactions", "transaction")
+    | {"link": reverse_lazy("admin:transactions_transaction_gas")},
+    link("Your account", "account_circle", "admin:account"),
+    link("Two-factor authentication", "security", "admin:second_factor"),
+    link("Change password", "password", "admin:password_change"),
+]
+
+
 def is_of_relayers(request: Any) -> bool:
     """Return whether a page is below the list of relayers, and not the page of nodes, which has its own link."""
     nodes = reverse("admin:relayers_relayer_nodes")

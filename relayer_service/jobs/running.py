@@ -32,6 +32,7 @@ FAULT = "An unexpected error occurred; see the log."
 # Reasons why a job was stopped whose token or user could not start it any more.
 REVOKED = "the revocation or expiry of its token, or the loss of its scope"
 NOT_PERMITTED = "the loss of its user's permission"
+NO_USER = "the deletion or renaming of its user"
 
 State = Job.State
 
@@ -79,11 +80,8 @@ def stop(job: Job, actor: str) -> None:
 def run_job(pk: int) -> None:
     """Run a job for a few seconds, unless another worker does."""
     for job in Job.objects.filter(pk=pk).claim(1, LEASE):
-        users = get_user_model().objects.filter(username=job.actor)
-        if job.token_key and import_string("tokens.models.is_revoked")(job.token_key):
-            stop(job, REVOKED)
-        elif not job.token_key and not all(user.has_perms(permissions(job)) for user in users):
-            stop(job, NOT_PERMITTED)
+        if lost := lost_right(job):
+            stop(job, lost)
         try:
             by = ActorKind.TOKEN if job.token_key else ActorKind.USER
             acting = acting_as(by, job.actor, request_id=f"job-{job.pk}", key=job.token_key)
@@ -93,6 +91,16 @@ def run_job(pk: int) -> None:
             return
         if not is_over and job.release(DatabaseNow()):
             push(run_job, pk)
+
+
+def lost_right(job: Job) -> str:
+    """Return why its token or user could not start a job any more, or ""."""
+    if job.token_key:
+        return REVOKED if import_string("tokens.models.is_revoked")(job.token_key) else ""
+    user = get_user_model().objects.filter(username=job.actor).first()
+    if user is None:
+        return NO_USER
+    return "" if user.has_perms(permissions(job)) else NOT_PERMITTED
 
 
 def permissions(job: Job) -> list[str]:

@@ -46,7 +46,7 @@ def facts(relayer: Relayer) -> dict[str, str]:
     network, minimum = networks().get(relayer.network), relayer.policies.get("min_balance")
     found = {"Balance": formatting.aged_balance(relayer)}
     if minimum is not None:
-        found["Minimum"] = format_html("{}: below it, a warning", formatting.amount(minimum, network))
+        found["Minimum balance"] = format_html("{}: below it, a warning", formatting.amount(minimum, network))
     if relayer.reserve:
         found["Reserve"] = format_html("{}: it stops sending", formatting.amount(relayer.reserve, network))
     if lasting := current_runway(relayer):
@@ -99,6 +99,7 @@ def deposit_details(relayer: Relayer) -> dict[str, Any]:
     explorer = network.explorer.rstrip("/") if network else ""
     return {
         "address": relayer.address,
+        "is_needed": relayer.health.balance == 0,
         # Whoever sends that must send enough.
         "missing": formatting.missing_text(missing, network) if missing else "",
         "qr_code": qr_code(f"ethereum:{relayer.address}@{chain_id}" if chain_id else f"ethereum:{relayer.address}"),

@@ -8,14 +8,15 @@ from django.contrib import admin
 from django.core import signing
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from chain.networks import networks
 from relayer_service.console import confirmation
 from relayer_service.console.base import ResourceAdmin
 from relayer_service.console.confirmation import PendingAction, ReasonForm, Table
-from relayer_service.console.jobs import announce
+from relayer_service.console.jobs import announce, visible_kinds
 from relayer_service.console.panels import Panel, object_view
 from relayer_service.console.references import and_more, link
 from relayer_service.jobs import running
@@ -98,13 +99,17 @@ def previewed(selection: Selection, prepare: Callable[[Relayer], RelayerWrite]) 
     texts += [f"Unchanged: {counted(others)}."] if others else []
     texts += [ONLY_FIRST.format(PREVIEWED)] if len(selection) > PREVIEWED else []
     texts += [f"Note: {counted(number)}: {text}." for text, number in warnings]
-    rows = [[names(group), format_html_join(*LINES, ((line,) for line in lines(group)))] for group in groups]
-    return texts, Table(["Relayers", "Changes"], rows[:MAX_GROUPS], max(0, len(groups) - MAX_GROUPS)), changed
+    # Changes that differ by network alone may read alike.
+    relayers: dict[tuple[str, ...], list[Relayer]] = {}
+    for group in groups:
+        relayers.setdefault(tuple(lines(group)), []).extend(group.rows)
+    rows = [[names(each), format_html_join(*LINES, ((line,) for line in same))] for same, each in relayers.items()]
+    return texts, Table(["Relayers", "Changes"], rows[:MAX_GROUPS], max(0, len(rows) - MAX_GROUPS)), changed
 
 
-def names(group: Group) -> str:
-    links = format_html_join(", ", "{}", ([link(row)] for row in group.rows[:MAX_NAMED]))
-    rest = len(group.rows) - MAX_NAMED
+def names(relayers: list[Relayer]) -> str:
+    links = format_html_join(", ", "{}", ([link(each)] for each in relayers[:MAX_NAMED]))
+    rest = len(relayers) - MAX_NAMED
     return format_html("{} {}", links, and_more(rest)) if rest > 0 else links
 
 
@@ -145,6 +150,8 @@ class Undo(Panel):
             reason = f"Undoes job {job.pk}: {form.cleaned_data['reason']}"
             parameters = {"job": job.pk, "permissions": permissions}
             started = running.start(UNDO, selection, request.user.get_username(), reason=reason, parameters=parameters)
+            if UNDO in visible_kinds(request):
+                return HttpResponseRedirect(reverse("admin:relayer_service_job_change", args=[started.pk]))
             announce(request, self.admin, started)
             return pending.leave()
         entries = entries_of(job, selection.first(PREVIEWED))

@@ -24,8 +24,8 @@ from relayers.console.forms import TagsField
 from relayers.jobs import bulk_edits
 from relayers.jobs.bulk_edits import ADD, REMOVE, SET, TOP_UP_AMOUNTS
 from relayers.models import Relayer
-from relayers.policy_fields import FORM_FIELDS
-from relayers.serializers.relayers import RpcUrlsField
+from relayers.policy_fields import FORM_FIELDS, TEXTS, not_set
+from relayers.serializers.rpc_urls import RpcUrlsField
 from spending.console.rule_fields import SpendingRulesField
 
 KEEP, CLEAR = "", "clear"
@@ -57,6 +57,11 @@ def set_or_clear(label: str, clear: str, set_to: str = "Set to this amount") -> 
     return change_field(label, {SET: set_to, CLEAR: clear})
 
 
+def policy_change(name: str, choices: dict[str, str]) -> forms.ChoiceField:
+    texts = TEXTS[name]
+    return change_field(texts.label, {**choices, CLEAR: not_set(texts.unset)})
+
+
 def amount_field(label: str, help_text: str, example: str = "0.5 ETH, in the coin of the network") -> forms.CharField:
     text = f"{help_text} For example {example}; without a unit, in wei."
     return forms.CharField(
@@ -71,15 +76,15 @@ def lines_field(label: str, help_text: str) -> forms.CharField:
 
 
 class BulkEditForm(ReasonForm):
-    gas_price_cap_change = set_or_clear("Gas price cap", "No cap", "Set to this price")
+    gas_price_cap_change = policy_change(bulk_edits.GAS_CAP, {SET: "Set to this price"})
     gas_price_cap = amount_field("New gas price cap", "Maximum gas price.", "30 gwei")
-    eip1559_change = change_field("EIP-1559 prices", {"yes": "Yes", "no": "No", CLEAR: "Not set: yes"})
-    minimum_change = set_or_clear("Minimum balance", "No minimum")
+    eip1559_change = policy_change(bulk_edits.EIP1559, {"yes": "Yes", "no": "No"})
+    minimum_change = policy_change(bulk_edits.MINIMUM, {SET: "Set to this amount"})
     minimum = amount_field("New minimum balance", "Below it, the relayer needs attention. It keeps sending.")
     reserve_change = set_or_clear("Reserve", "No reserve")
     reserve = amount_field("New reserve", "It stops sending what could leave less.")
-    whitelist_change = change_field("Whitelist of receivers", {**LISTS, CLEAR: "No whitelist: any receiver"})
-    whitelist = lines_field("Receivers", "Of a whitelist that becomes empty, nothing is sent.")
+    whitelist_change = policy_change(bulk_edits.WHITELIST, LISTS)
+    whitelist = lines_field("Receivers", "If the list becomes empty, nothing is sent.")
     rules_change = set_or_clear("Spending rules", "No rules", "Replace by these rules")
     rules = SpendingRulesField(required=False, label="New spending rules")
     top_up_change = set_or_clear("Automatic top-up", "No top-up", "Set to this one")

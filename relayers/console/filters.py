@@ -40,7 +40,7 @@ class RelayerStateFilter(StateFilter):
 
     @staticmethod
     def label(state: str) -> str:
-        return "Failing, still enabled" if state == "nodes failing" else StateFilter.label(state)
+        return "About to be disabled" if state == "nodes failing" else StateFilter.label(state)
 
 
 class ProblemFilter(DropdownFilter):

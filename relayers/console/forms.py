@@ -107,8 +107,8 @@ class RelayerForm(ResourceForm):
     private_urls = RpcUrlRowsField(
         label="Private RPC URLs",
         required=False,
-        help_text="Nodes that do not publish transactions before they are mined, used instead of the network's if the "
-        "policy private_transactions is set. Stored and shown like RPC URLs.",
+        help_text="Nodes that do not publish transactions before they are mined, used instead of the "
+        "network's by relayers with private transactions. Stored and shown like RPC URLs.",
     )
     tags = TagsField(
         help_text="Names that group relayers, separated by spaces. Tokens with tag:NAME reach those with this tag: "

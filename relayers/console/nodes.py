@@ -162,7 +162,7 @@ def shown(request: HttpRequest, node: Node, state: State, halted: Collection[int
     return {
         "url": node.url,
         "kind": " ".join(["private"] * node.is_private + ["custom"] * (node.example is not None)),
-        "labels": [*labels(node, found, halted), *held_back(node, state)],
+        "labels": [state_label(node, found, halted), *held_back(node, state)],
         "detail": detail(found, outage),
         "p50": total.latency(0.5),
         "p95": total.latency(),
@@ -177,20 +177,34 @@ def shown(request: HttpRequest, node: Node, state: State, halted: Collection[int
     }
 
 
-def labels(node: Node, found: Statistics, halted: Collection[int]) -> list[str]:
-    """Return the state of a node. Where blocks are mined on demand, only a chain that is known to be halted is."""
+def state_label(node: Node, found: Statistics, halted: Collection[int]) -> str:
+    if not found.total.calls:
+        return label("no calls yet", "default")
+    fault = fault_of(node, found, halted)
+    return label(fault, "danger") if fault else label("ok", "success")
+
+
+def fault_of(node: Node, found: Statistics, halted: Collection[int]) -> str:
+    """Return what is wrong with a node, or "". Where blocks are mined on demand, only a halted chain is."""
     known = networks().get(node.network)
     max_age = known.max_head_age_seconds if known else None
     is_watched = known is not None and (max_age is not None or known.chain_id in halted)
-    if not found.total.calls:
-        return [label("no calls yet", "default")]
     if found.is_failing:
-        return [label("failing", "danger")]
+        return "failing"
     if known is not None and is_watched and (without_block := head_age_when_read(found)) > halt_limit(known):
-        return [label(f"no new block for {without_block // timedelta(minutes=1)} min", "danger")]
-    if max_age is not None and found.answered.head_at and age(found) > max_age:
-        return [label("behind", "danger")]
-    return [label("ok", "success")]
+        return f"no new block for {without_block // timedelta(minutes=1)} min"
+    return "behind" if max_age is not None and found.answered.head_at and age(found) > max_age else ""
+
+
+def faulty_nodes(network: str) -> list[tuple[str, str, str]]:
+    """Return the masked URL, the fault and the details of each node of a network that does not work."""
+    nodes, halted = inventory.read_inventory(network=network).nodes, guards.halted_chains()
+    state = inventory.read_state(node.key for node in nodes)
+    return [
+        (node.url, fault, detail(found, state.outages.get(node.key)))
+        for node in nodes
+        if (found := state.statistics.get(node.key)) and (fault := fault_of(node, found, halted))
+    ]
 
 
 def held_back(node: Node, state: State) -> list[str]:

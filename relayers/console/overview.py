@@ -30,9 +30,11 @@ from relayer_service.console.overview.attention import (
     read_once,
 )
 from relayer_service.console.overview.dashboard import Card, label, link
-from relayer_service.console.overview.getting_started import DEMO, FIRST_ROWS, CannotSetUp, Demo, Step, add_page
+from relayer_service.console.overview.getting_started import DEMO, CannotSetUp, Demo, Step, add_page
+from relayer_service.console.references import and_more
 from relayer_service.database.clock import DatabaseNow
 from relayer_service.database.literals import with_literals
+from relayer_service.net.addresses import mask
 from relayers.console.filters import RelayerStateFilter
 from relayers.console.formatting import VARIANTS, balance_and_limit
 from relayers.health.checking import FAILURES_TO_DISABLE
@@ -71,9 +73,12 @@ BY_NETWORK: dict[str, tuple[str, dict[str, str]]] = {
 }
 COLUMNS = [
     *("identifier", "name", "network", "policies", "reserve_text", "signer__type", "signer__last_error"),
+    "masked_rpc_urls",
     *("health__balance_text", "health__balance_is_low", "health__disabled_reason_details"),
     *("health__outflow_days", "health__balance_hours"),
 ]
+FAILED = f"Last check failed: no node returned the nonce. Disabled after {FAILURES_TO_DISABLE} consecutive failures."
+MAX_NODES = 3
 # States that staff set: not a problem.
 CALM = {"paused"}
 LOCAL_NETWORK, LOCAL_CHAIN_ID, TEST_NETWORK = "hardhat", 31337, "sepolia"
@@ -162,9 +167,16 @@ def reason(kind: str, relayer: Relayer) -> str:
         return f"At this rate used up in {lasting.text}." if lasting else "Nothing has left it in the last days."
     if kind == NO_ADDRESS:
         return missing_address_reason(relayer.signer)
-    if health.disabled_reason_details:
-        return health.disabled_reason_details
-    return f"Last check failed: no node returned the nonce. Disabled after {FAILURES_TO_DISABLE} consecutive failures."
+    urls = node_urls(relayer) if kind == NODES else []
+    nodes = f" Nodes: {', '.join(urls[:MAX_NODES])} {and_more(len(urls) - MAX_NODES)}" if urls else ""
+    return f"{health.disabled_reason_details or FAILED}{nodes}".rstrip()
+
+
+def node_urls(relayer: Relayer) -> list[str]:
+    """Return the masked URLs of the nodes that a relayer reads from."""
+    known = networks().get(relayer.network)
+    own = [entry["url"] for entry in relayer.masked_rpc_urls if entry["weight"]]
+    return own or [mask(url) for url in (known.rpc_urls if known else ())]
 
 
 def list_url(state: str = "", **query: str) -> str:
@@ -198,7 +210,7 @@ def step(request: HttpRequest) -> Step:
         Relayer.objects.all(),
         relayer_page,
         set_up,
-        in_use=Relayer.objects.order_by("pk")[FIRST_ROWS : FIRST_ROWS + 1],
+        needs="signer",
         check=check,
     )
 

@@ -15,6 +15,7 @@ from relayer_service.background.shares import waiting_for_others
 from relayer_service.console.dates import ago
 from relayer_service.console.overview.dashboard import label
 from relayer_service.console.panels import Panel, object_view
+from relayer_service.console.references import link
 from relayer_service.storage.encryption import DecryptionError
 from relayers.console import formatting
 from relayers.health.probes import missing_address_reason
@@ -31,14 +32,27 @@ STATES = {
 
 
 class Status(Panel):
-    """The status, read from the nodes in a separate request, so that the page does not wait for them."""
+    """Which relayer it is, and its status, read from the nodes by another request, so that the page does not wait."""
 
     template = "admin/relayers/relayer/status_panel.html"
     views = ["status", "check"]
 
     def context(self, request: HttpRequest, relayer: Any) -> dict[str, Any]:
         check_url = self.url("check", relayer) if self.admin.has_check_permission(request, relayer) else ""
-        return {"status_url": self.url("status", relayer), "check_url": check_url}
+        formatting.note_missing_funds([relayer])
+        facts = {
+            "Name": relayer.name,
+            "Network": relayer.network,
+            "Address": formatting.address(relayer),
+            "Signer": link(relayer.signer),
+            "Tags": ", ".join(relayer.tags) or "none",
+        }
+        return {
+            "identity": facts,
+            "state": formatting.badges(relayer),
+            "status_url": self.url("status", relayer),
+            "check_url": check_url,
+        }
 
     @object_view("view", method="GET")
     def status(self, request: HttpRequest, relayer: Any) -> HttpResponse:
@@ -101,7 +115,9 @@ def status(relayer: Any) -> dict[str, Any]:
         facts["No address"] = missing_address_reason(relayer.signer)
     if health.system_disabled:
         facts["Reason"] = f"{health.disabled_reason_type}: {health.disabled_reason_details}"
-    return {"facts": facts, "nodes": {"headers": HEADERS, "rows": rows}, "fault": fault}
+    lacks_coins = bool(relayer.address) and health.balance == 0
+    nodes = {"headers": HEADERS, "rows": rows}
+    return {"facts": facts, "nodes": nodes, "fault": fault, "lacks_coins": lacks_coins}
 
 
 def row(node: NodeStatus) -> list[str]:

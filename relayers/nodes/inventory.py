@@ -48,9 +48,9 @@ class Inventory:
         return next((node for node in self.nodes if node.key == key), None)
 
 
-def read_inventory() -> Inventory:
-    """Return each node that a relayer depends on; counted in an index, and no URL is decrypted."""
-    rows: Any = Relayer.objects.order_by().values_list("network", "node_keys")
+def read_inventory(**conditions: str) -> Inventory:
+    """Return each node that one of these relayers depends on; counted in an index, and no URL is decrypted."""
+    rows: Any = Relayer.objects.filter(**conditions).order_by().values_list("network", "node_keys")
     rows = rows.annotate(Count("sequence"), Min("sequence"))
     common = list(rows.filter(node_keys__in=["", UNKNOWN_NODES]))
     sets = list(rows.exclude(node_keys__in=["", UNKNOWN_NODES]).order_by("-sequence__count")[: MAX_SETS + 1])

@@ -8,7 +8,8 @@ from chain.networks import Network
 from relayer_service.api.serializers import BooleanField, IntegerField, ListField, StringField
 from relayer_service.net.addresses import mask
 from relayers.models import MAX_CHAIN_ID
-from relayers.serializers.relayers import MAX_COUNT, MAX_WEIGHT, MaskedRpcUrlSerializer
+from relayers.serializers.relayers import MAX_COUNT
+from relayers.serializers.rpc_urls import MAX_WEIGHT, MaskedRpcUrlSerializer
 
 
 class NetworkSerializer(serializers.Serializer[Any]):

@@ -1,9 +1,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.core import exceptions
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.fields import empty
@@ -29,8 +27,6 @@ from relayer_service.api.serializers import (
     collecting,
 )
 from relayer_service.database.clock import timestamp
-from relayer_service.net import addresses, outgoing
-from relayer_service.net.addresses import MASK
 from relayer_service.net.incoming import InsufficientScope
 from relayer_service.storage.resources import Resource
 from relayer_service.tags import MAX_TAGS, validate_tag
@@ -39,6 +35,7 @@ from relayers.health.probes import ProbeCache
 from relayers.list_filters import LIST_FILTERS
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies
+from relayers.serializers.rpc_urls import MaskedRpcUrlSerializer, RpcUrlsField
 from relayers.serializers.top_ups import RESERVE_HELP, TopUpRequest, TopUpSerializer, WeiAmountField
 from relayers.writes import UNKNOWN, RelayerWrite
 from signers import signing
@@ -49,8 +46,6 @@ from spending.writes import stored_rules
 
 SIGNING_KINDS = "What the extension `signing` can sign with its key. A signed permit can empty the account."
 TAGS = "Names that group relayers, sorted: `a-z`, `0-9`, `-` and `_`. Tokens reach those with a tag by `tag:NAME`."
-MAX_WEIGHT = 100
-MAX_URLS = 50
 MAX_COUNT = 2**31 - 1
 TOP_UP_HELP = "Its automatic top-up, which replaces the stored one. The token needs the scope `send`, too."
 PRIVATE_NODES = "Nodes that transactions are sent to alone with the policy `private_transactions`; never read from."
@@ -74,54 +69,6 @@ class DisabledReasonSerializer(ResourceSerializer):
         source="health.disabled_reason_type",
         help_text="`NonceSyncFailed`: the account's nonce cannot be read from any node.",
     )
-
-
-@extend_schema_serializer(component_name="RpcUrl")
-class MaskedRpcUrlSerializer(serializers.Serializer[Any]):
-    """A node, with user info, path and query masked, as providers put keys there."""
-
-    url = StringField()
-    weight = IntegerField(
-        max_value=MAX_WEIGHT, help_text="Relative share of the calls; a node with weight 0 receives none."
-    )
-
-
-def validate_node_url(value: str) -> None:
-    """Raise `ValidationError` for a URL that no node can have; connecting checks what the host resolves to."""
-    parts = addresses.split_http_url(value)
-    if parts.path == f"/{MASK}":
-        raise exceptions.ValidationError("this URL is masked: send the full URL")
-    address = addresses.literal_address(parts.hostname or "")
-    if address and not outgoing.is_allowed_server(address):
-        raise exceptions.ValidationError("this address is not allowed: it is private, reserved or a metadata service")
-
-
-@extend_schema_field(OpenApiTypes.URI)
-class NodeUrlField(StringField):
-    default_validators = [validate_node_url]
-
-
-class RpcUrlSerializer(StrictSerializer):
-    """A node: its URL, and its share of the calls."""
-
-    url = NodeUrlField(help_text="An absolute http or https URL.")
-    weight = IntegerField(
-        max_value=MAX_WEIGHT,
-        required=False,
-        default=MAX_WEIGHT,
-        help_text="Relative share of the calls, from 0 to 100; a node with weight 0 receives none.",
-    )
-
-    def to_internal_value(self, data: Any) -> Any:
-        """Accept a plain URL, too."""
-        return super().to_internal_value({"url": data} if isinstance(data, str) else data)
-
-
-class RpcUrlsField(ListField):
-    child = RpcUrlSerializer()
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(max_length=MAX_URLS, **kwargs)
 
 
 class SigningKindsField(ListField):

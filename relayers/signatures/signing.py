@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from django.db import transaction
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import PermissionDenied, ValidationError
 
 from chain.typed_data import TypedData
 from relayer_service.api.error_codes import ErrorCode
@@ -97,7 +97,7 @@ def _allowed_relayer(request: SigningRequest) -> Relayer:
     check_state(relayer, request.kind)
     # Its tags may have changed while the signer answered.
     if not reaches(request.allowed_relayers, relayer.identifier):
-        raise Forbidden
+        raise PermissionDenied
     if reason := signing.incompatibility(relayer.signer, relayer.network_type):
         raise ValidationError(reason, ErrorCode.NOT_ALLOWED)
     check_chain(relayer, request.typed_data)

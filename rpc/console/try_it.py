@@ -43,7 +43,7 @@ from transactions.requests import accepting
 logger = logging.getLogger(__name__)
 
 UNREADABLE = "The RPC URLs cannot be decrypted with the configured encryption keys."
-SEND = "Send transaction"
+SEND, TRY_IT = "Send a transaction", "Try it"
 EFFECT = "The relayer sends this transaction now. Its policies, spending rules and limits apply."
 NO_ESTIMATE = "There is no estimate of its cost. {}"
 REFUSED = "It would be refused now. {}"
@@ -68,12 +68,19 @@ class TryIt(Panel):
 
     def _context(self, request: HttpRequest, relayer: Relayer, form: TransactionForm) -> dict[str, Any]:
         views = {"Check rules": "allowed"} if may_view_transactions(request) else {}
-        views |= {"Send": "send"} if may_send(request) else {}
+        can_send = may_send(request)
+        views |= {"Send": "send"} if can_send else {}
         parts = {
             "url": self.url("estimate", relayer),
             "buttons": [
-                {"text": text, "attrs": {"formaction": self.url(view, relayer)}} for text, view in views.items()
+                {
+                    "text": text,
+                    "attrs": {"formaction": self.url(view, relayer)},
+                    "variant": "primary" if view == "send" else "default",
+                }
+                for text, view in views.items()
             ],
+            "estimate_variant": "default" if can_send else "primary",
             "samples": [
                 {"text": name, "attrs": {"type": "button", "data-sample": json.dumps(values)}}
                 for name, values in samples(relayer).items()
@@ -143,9 +150,11 @@ class TryIt(Panel):
     def _page(
         self, request: HttpRequest, relayer: Relayer, form: TransactionForm, found: dict[str, Any] | None = None
     ) -> HttpResponse:
+        what = SEND if may_send(request) else TRY_IT
         page = {
             **self.admin.admin_site.each_context(request),
-            "title": f"Try it: {relayer.name}",
+            "title": f"{what}: {relayer.name}",
+            "card_title": what,
             "opts": self.admin.opts,
             "original": relayer,
             "media": self.admin.media,

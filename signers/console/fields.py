@@ -110,6 +110,21 @@ class SecretInput(Unshown, UnfoldAdminTextInputWidget):
     pass
 
 
+class Marked:
+    """A mixin for a field that is marked as required; the config checks it, as only fields of the type are."""
+
+    def validate(self, value: Any) -> None:
+        pass
+
+
+class MarkedCharField(Marked, forms.CharField):
+    pass
+
+
+class MarkedFileField(Marked, forms.FileField):
+    pass
+
+
 @dataclass(frozen=True)
 class ConfigField:
     """A field of the config of one signer type; `key` is its name in the form, which has the fields of all types."""
@@ -137,12 +152,14 @@ class ConfigField:
         optional = "" if self.field.required else "Optional. "
         example_text = format_html(" For example: <code>{}</code>", example) if example else ""
         help_text = format_html("{}{}{}", optional, text, example_text)
-        return forms.CharField(label=label, required=False, strip=False, widget=widget, help_text=help_text)
+        # The file of the service account comes first.
+        is_marked = self.field.required and self.key != ACCOUNT
+        return MarkedCharField(label=label, required=is_marked, strip=False, widget=widget, help_text=help_text)
 
 
 def upload_field(label: str, help_text: str) -> forms.FileField:
     widget = UnfoldAdminFileFieldWidget(attrs={"accept": ".json,application/json"})
-    return forms.FileField(label=label, required=False, allow_empty_file=True, widget=widget, help_text=help_text)
+    return MarkedFileField(label=label, allow_empty_file=True, widget=widget, help_text=help_text)
 
 
 CONFIG_FIELDS = [

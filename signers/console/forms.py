@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.template.loader import render_to_string
 from django.utils.html import format_html
+from django.utils.text import capfirst
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldBooleanWidget
 
 from relayer_service.background.shares import waiting_for_others
@@ -43,6 +44,7 @@ from signers.writes import SignerWrite, changed_destination
 
 # The field that confirms that rows move to the signer's new address.
 CONFIRMED = "confirmed_address"
+NO_ACCOUNT = "Upload the service account's file, or paste its content."
 # What it confirms instead of an address: one that cannot be read, or that of the key that will be generated.
 UNKNOWN_ADDRESS, GENERATED = "unknown", "generated"
 FUNDS_STAY = "Coins stay at the old address, which only the old key can sign for."
@@ -100,6 +102,9 @@ class SignerForm(ResourceForm):
             elif self.instance.pk:
                 kept = "Leave empty to keep the current value. {}"
                 self.fields[field.key].help_text = format_html(kept, self.fields[field.key].help_text)
+                self.fields[field.key].required = False
+        if self.instance.pk and ACCOUNT_FILE in self.fields:
+            self.fields[ACCOUNT_FILE].required = False
 
     def _mark_missing_libraries(self) -> None:
         """Mark the types whose library is not installed; the first field of one has the command that installs it."""
@@ -119,7 +124,7 @@ class SignerForm(ResourceForm):
             return cleaned
         fields = [field for field in CONFIG_FIELDS if field.type == signer_type]
         keys = {field.name: field.key for field in fields if field.key in self.fields}
-        if cleaned.get(ACCOUNT_FILE):
+        if ACCOUNT in keys.values() and (cleaned.get(ACCOUNT_FILE) or not cleaned.get(ACCOUNT)):
             keys["service_account"] = ACCOUNT_FILE
         serializer = CONFIGS[SignerType(signer_type)](data=self._config(fields, cleaned))
         if serializer.is_valid():
@@ -130,7 +135,8 @@ class SignerForm(ResourceForm):
             for name, faults in serializer.errors.items():
                 # What is wrong with what was entered explains it.
                 if keys.get(name) not in self.errors and not (name == "key" and KEYSTORE in self.errors):
-                    self.add_error(keys.get(name), [str(fault) for fault in faults])
+                    is_missing = name == "service_account" and not cleaned.get(ACCOUNT_FILE)
+                    self.add_error(keys.get(name), NO_ACCOUNT if is_missing else [*map(as_sentence, faults)])
         return cleaned
 
     def _check_usable(self, signer_type: SignerType, config: dict[str, Any], keys: dict[str, str]) -> None:
@@ -278,3 +284,8 @@ def moves(follower: Follower, rows: QuerySet[Any], count: int, sweep_link: Calla
     ]
     headers = [str(rows.model._meta.verbose_name).capitalize(), "Old address", "Balance there"]
     return render_to_string("admin/table.html", {"table": Table(headers, cells, max(0, count - MAX_NAMED))})
+
+
+def as_sentence(fault: object) -> str:
+    """Return a fault of the API as forms show theirs."""
+    return f"{capfirst(str(fault)).removesuffix('.')}."

@@ -5,8 +5,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
+from django.apps import apps
 from django.contrib import messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -20,6 +21,7 @@ from relayer_service.console.confirmation import PendingAction, Table
 from relayer_service.console.dates import IN_TIME_ZONE, ago_titled, exact
 from relayer_service.console.panels import Panel, object_view
 from relayer_service.console.references import and_more, link
+from relayer_service.tags import tags_in
 from tokens.models import AccessToken, TokenUse, states
 from tokens.uses import COUNTS, OTHERS
 from tokens.writes import NotRotatable, reissue
@@ -28,6 +30,8 @@ ADDRESS_HEADERS = ["Address", "First request", "Last request", "Requests", "403"
 CHANGE_HEADERS = ["When", "Action", "Object", "What", "From"]
 MAX_FAMILY_SHOWN = 20
 MAX_ENTRIES = 10
+# Of IDs in the URL of a list.
+MAX_NAMES = 2_000
 # On the page of a leaked token, which has those since a time alone.
 MAX_ENTRIES_SINCE = 50
 REISSUE = (
@@ -51,6 +55,29 @@ def listed(tokens: QuerySet[AccessToken]) -> str:
     return format_html("{} {}", links, and_more(count - len(shown))) if shown else "none"
 
 
+def allowed_relayers(token: AccessToken) -> list[str]:
+    """Return those of a token and its successors, active or not; none if any of them can use every relayer."""
+    tokens = [token, *AccessToken.objects.filter(pk=token.pk).successors()]
+    is_limited = all(each.allowed_relayers for each in tokens)
+    return sorted({entry for each in tokens for entry in each.allowed_relayers}) if is_limited else []
+
+
+def reached(entries: list[str]) -> dict[str, str]:
+    """Return `allowed_relayers` in words, and a list: of these relayers, if a filter has them."""
+    tags, names = tags_in(entries), ",".join(entries)
+    chosen: dict[str, Any] = {}
+    if tags:
+        chosen = {"tag": tags} if len(tags) == len(entries) else {}
+    elif entries and names.count(",") < len(entries) and len(names) < MAX_NAMES:
+        chosen = {"identifier__in": names}
+    url = f"{reverse('admin:relayers_relayer_changelist')}?{urlencode(chosen, doseq=True)}"
+    return {
+        "words": ", ".join(entries) or "every relayer",
+        "url": url,
+        "label": "Show them" if chosen else "All relayers",
+    }
+
+
 class SinceForm(forms.Form):
     since = forms.DateTimeField(
         label="It may have leaked at",
@@ -63,7 +90,7 @@ class Activity(Panel):
     """The use of a token by address, and what it changed."""
 
     template = "admin/tokens/accesstoken/activity.html"
-    views = ["leaked", "revoke", "reissue"]
+    views = ["leaked", "revoke", "pause_reached", "reissue"]
 
     def context(self, request: HttpRequest, token: AccessToken) -> dict[str, Any]:
         uses = list(TokenUse.objects.filter(token=token).order_by("-last_at"))
@@ -81,12 +108,24 @@ class Activity(Panel):
         # The audit log shows addresses, too.
         if request.user.has_perm("relayer_service.view_auditentry"):
             sections["Addresses"] = Table(ADDRESS_HEADERS, [address_row(use) for use in uses])
-            sections["Changes"] = changes(token)
+            has_acted = Q(action=AuditEntry.Action.ACTED)
+            sections["Changes"] = self._entries(request, token, ~has_acted)
             if token.since:
-                sections["Signatures and refusals"] = actions(token)
+                sections["Signatures and refusals"] = self._entries(request, token, has_acted)
         log = f"{reverse('admin:relayer_service_auditentry_changelist')}?{urlencode({'q': token.name})}"
         leaked = "" if token.since else self.url("leaked", token)
         return {"activity": {"facts": facts, "sections": sections, "log": log if sections else "", "leaked": leaked}}
+
+    def _entries(self, request: HttpRequest, token: AccessToken, condition: Q) -> Table:
+        """Return the newest audit entries of what a token did."""
+        log: Any = self.admin.admin_site._registry[AuditEntry]
+        maximum = MAX_ENTRIES_SINCE if token.since else MAX_ENTRIES
+        # Twice, for the conditions of the indexes. A token has its key under each of its names.
+        own = AuditEntry.objects.filter(condition).exclude(actor_key="").filter(actor_key=token.key)
+        chosen = own.filter(at__gte=token.since) if token.since else own
+        newest = list(chosen.order_by("-at", "-id")[:maximum])
+        log.link_objects(request, newest)
+        return Table(CHANGE_HEADERS, [entry_row(log, entry) for entry in newest])
 
     @object_view("view", "GET")
     def leaked(self, request: HttpRequest, token: AccessToken) -> HttpResponse:
@@ -95,6 +134,8 @@ class Activity(Panel):
         since = f"{timezone.localtime(default):%Y-%m-%dT%H:%M}"
         form = SinceForm(request.GET if "since" in request.GET else {"since": since})
         token.since = form.cleaned_data["since"] if form.is_valid() else default
+        successors, allowed = active_successors(token.pk), allowed_relayers(token)
+        may_pause = self._relayers.has_pause_permission(request)
         context = {
             **self.admin.admin_site.each_context(request),
             "title": f"Leaked: {token}",
@@ -102,21 +143,40 @@ class Activity(Panel):
             "token": token,
             "media": self.admin.media,
             "since_form": form,
+            "reached": reached(allowed),
+            "may_pause": may_pause,
+            "pause_url": self.url("pause_reached", token)
+            if may_pause and self._relayers.reached(allowed).exists()
+            else "",
+            "pause_variant": "default" if token.enabled else "primary",
             "revoke_title": f"1. Revoke {token}",
-            "successors": listed(active_successors(token.pk)),
+            "is_revoked": not token.enabled and not successors.exists(),
+            "successors": listed(successors),
             "reissued": listed(active_reissued(token.pk)),
             "token_url": self.url("change", token),
-            "revoke_url": self.url("revoke", token) if self.admin.has_change_permission(request, token) else "",
+            "revoke_url": self.url("revoke", token) if self.admin.has_revoke_permission(request) else "",
             "revoke_variant": "primary" if token.enabled else "default",
             "reissue_url": self.url("reissue", token) if self.admin.has_rotate_permission(request) else "",
             **self.admin.panel_context(request, token),
         }
         return TemplateResponse(request, "admin/tokens/accesstoken/leaked.html", context)
 
-    @object_view("change", asks_first=True)
+    @object_view("revoke", asks_first=True)
     def revoke(self, request: HttpRequest, token: AccessToken) -> HttpResponse:
         pending = PendingAction.on_page(request, token.pk, self.url("leaked", token))
         response: HttpResponse = self.admin.ask_or_disable(request, pending, "Revoke token")
+        return response
+
+    @property
+    def _relayers(self) -> Any:
+        return self.admin.admin_site._registry[apps.get_model("relayers.Relayer")]
+
+    @object_view("view", asks_first=True)
+    def pause_reached(self, request: HttpRequest, token: AccessToken) -> HttpResponse:
+        """Ask to pause the relayers that a leaked token can use, then pause them."""
+        response: HttpResponse = self._relayers.ask_or_pause(
+            request, allowed_relayers(token), self.url("leaked", token)
+        )
         return response
 
     @object_view("rotate", asks_first=True)
@@ -140,31 +200,8 @@ def address_row(use: TokenUse) -> list[str]:
     return [address, exact(use.first_at), exact(use.last_at), *(f"{getattr(use, name):,}" for name in COUNTS)]
 
 
-def changes(token: AccessToken) -> Table:
-    """Return what a token created, changed and deleted, the newest first."""
-    return entry_table(token, AuditEntry.objects.exclude(action=AuditEntry.Action.ACTED))
-
-
-def actions(token: AccessToken) -> Table:
-    """Return what a token did without a change: what it signed, and what was refused."""
-    return entry_table(token, AuditEntry.objects.filter(action=AuditEntry.Action.ACTED))
-
-
-def entry_table(token: AccessToken, entries: Any) -> Table:
-    maximum = MAX_ENTRIES_SINCE if token.since else MAX_ENTRIES
-    # Twice, for the conditions of the indexes. A token has its key under each of its names.
-    own = entries.exclude(actor_key="").filter(actor_key=token.key)
-    chosen = own.filter(at__gte=token.since) if token.since else own
-    return Table(CHANGE_HEADERS, [entry_row(entry) for entry in chosen.order_by("-at", "-id")[:maximum]])
-
-
-def entry_row(entry: AuditEntry) -> list[str]:
+def entry_row(log: Any, entry: AuditEntry) -> list[str]:
+    """Return an entry with the words and links of the audit log."""
     page = reverse("admin:relayer_service_auditentry_change", args=[entry.pk])
-    lines = [*entry.lines, *([entry.note] if entry.note else [])]
-    return [
-        format_html('<a class="underline" href="{}">{}</a>', page, exact(entry.at)),
-        entry.title,
-        f"{entry.kind} {entry.object_id}",
-        format_html_join("", '<div class="long">{}</div>', ([line] for line in lines)) or "-",
-        entry.address or "-",
-    ]
+    when = format_html('<a class="underline" href="{}">{}</a>', page, log.when(entry))
+    return [when, log.shown_action(entry), log.object(entry), log.what(entry), log.source(entry)]

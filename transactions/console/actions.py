@@ -15,6 +15,7 @@ from unfold.decorators import action
 
 from relayer_service.console import confirmation
 from relayer_service.console.confirmation import PendingAction
+from relayer_service.console.references import link
 from relayers.console.formatting import amount
 from transactions.console import formatting
 from transactions.console.duplicates import LINK, ClaimAdmin
@@ -42,8 +43,8 @@ CANCEL = PageAction(
     "cancel",
     "Cancel",
     "Cancel transaction",
-    "Without a nonce, it is canceled at once. In flight, a no-op with its nonce and a higher price is sent: whichever "
-    "of the two is mined first counts, so it may still be executed.",
+    "A no-op with the same nonce and a higher price is sent. The one that is mined first counts: the transaction may "
+    "still be executed.",
     "The cancellation is requested.",
     lambda row, price, **who: actions.cancel(row.pk, **price, **who),
 )
@@ -51,8 +52,7 @@ SPEED_UP = PageAction(
     "speed_up",
     "Speed up",
     "Speed up transaction",
-    "The same transaction is signed with a higher price, and broadcast: the market price of a speed, or exactly the "
-    "price that you enter. It is executed at most once.",
+    "The same transaction is sent again at a higher price, and executed at most once.",
     "The higher price is requested.",
     lambda row, price, **who: actions.speed_up(row.pk, price, **who),
 )
@@ -67,11 +67,9 @@ RESEND = PageAction(
 PAGE_ACTIONS = {each.button: each for each in (CANCEL, SPEED_UP, RESEND)}
 # If the page is shown again with what an entered price costs.
 CONFIRM, NOT_SENT = "Confirm", "Not sent yet: check what your price costs, and confirm."
-COSTS = (
-    "The likely cost is that in the next block, at the priority of the speed, or at the one that replaces the "
-    "transaction if that is higher. The highest cost has room for a rising base fee, at slower speeds for more blocks."
-)
-UNKNOWN_COST = "What it can cost is unknown until it is priced."
+AT_ONCE = "It is canceled at once and costs nothing: it has no nonce yet."
+MAXIMUM = "It can cost at most {}, including its value{}."
+RAISED = ", if its price is raised again up to the limit of its policies"
 
 
 class RequestedActionAdmin(ClaimAdmin):
@@ -133,12 +131,10 @@ class RequestedActionAdmin(ClaimAdmin):
         if form.is_valid() and not form.is_shown():
             button = CONFIRM
             self.message_user(request, NOT_SENT, messages.WARNING)
-        columns = {"Nonce": shown_nonce, "Value": formatting.value}
-        table = pending.first(self.get_queryset(request), columns)
-        texts = [chosen.effect, *([COSTS] if chosen is SPEED_UP else []), cost_text(row, chosen)]
         pending = replace(pending, hidden=form.hidden())
+        texts = [subject(row), effect(row, chosen)]
         details: dict[str, Any] = {"prices": form.table(), "prices_url": form.url(request.path)}
-        return confirmation.ask(request, self, pending, chosen.title, texts, table, form, button, **details)
+        return confirmation.ask(request, self, pending, chosen.title, texts, None, form, button, **details)
 
     def _refuse(self, request: HttpRequest, chosen: PageAction, text: str) -> None:
         self.message_user(request, f"{chosen.button} is not possible. {text}", messages.WARNING)
@@ -155,17 +151,18 @@ def texts_of(detail: Any) -> Iterator[str]:
         yield str(detail)
 
 
-def shown_nonce(row: Transaction) -> str:
-    return "none" if row.nonce is None else str(row.nonce)
+def subject(row: Transaction) -> str:
+    """Return which transaction an action is about."""
+    nonce = "No nonce" if row.nonce is None else f"Nonce {row.nonce}"
+    return format_html("{}: {}, {} to {}", link(row), nonce, formatting.value(row), formatting.listed_receiver(row))
 
 
-def cost_text(row: Transaction, chosen: PageAction) -> str:
-    """Return what an action can cost at most."""
+def effect(row: Transaction, chosen: PageAction) -> str:
+    """Return what an action does with a transaction, and what that can cost at most."""
+    if chosen is CANCEL and row.nonce is None:
+        return AT_ONCE
     cost = maximum_cost(row, chosen.name)
     if cost is None:
-        return UNKNOWN_COST
-    if not cost:
-        return "It costs nothing."
-    raised = "" if chosen.name == RESEND.name else ", if its price is raised again up to the limit of its policies"
-    text = "The transaction, or the no-op that replaces it, can cost at most {}{}. That includes its value."
-    return format_html(text, amount(cost, known_network(row)), raised)
+        return chosen.effect
+    raised = "" if chosen is RESEND else RAISED
+    return format_html("{} {}", chosen.effect, format_html(MAXIMUM, amount(cost, known_network(row)), raised))

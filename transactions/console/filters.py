@@ -12,7 +12,7 @@ from relayer_service.console.lists.filters import DayRangeFilter, PeriodFilter, 
 from relayer_service.storage.newest import newest_with
 from relayers.console.filters import NetworkFilter, TagFilter, used_networks
 from relayers.models import Relayer
-from transactions.models import IS_IN_STATUS, Status, Transaction, Waiting
+from transactions.models import IS_IN_STATUS, NEEDS_FUNDS, Status, Transaction, Waiting
 from transactions.records import finding
 
 # The parameter of the list of one relayer's rows.
@@ -102,7 +102,9 @@ class WaitingFilter(DropdownFilter):
         return [(str(each), str(each.label)) for each in Waiting]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(waiting=self.value()) if self.value() else queryset
+        if not self.value():
+            return queryset
+        return queryset.filter(NEEDS_FUNDS if self.value() == Waiting.FUNDS else Q(waiting=self.value()))
 
 
 class RelayerNetworkFilter(NetworkFilter):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from django.utils.dateparse import parse_datetime
@@ -12,7 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 from chain.errors import NodesUnreachable
 from chain.networks import Network
 from chain.nodes.plausibility import BEHIND
-from chain.units import coins
+from chain.units import coins, rounded_coins
 from relayer_service.amounts import Currency
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.overview.dashboard import label
@@ -73,7 +74,8 @@ WAITING_TEXTS: dict[str, str] = {
 }
 
 
-# What a lane waits for if all nodes have answered, with the last block of a halted chain.
+# What a lane waits for if all nodes have answered, with an old block.
+BEHIND_TEXT = "The nodes answer, with an old block."
 BEHIND_START, BEHIND_END = str(NodesUnreachable(BEHIND)).split("{}")
 
 
@@ -87,14 +89,23 @@ class HoldEntry(NamedTuple):
         return Hold(self.reason).label if self.reason in Hold else self.reason
 
 
-def readable(reason: str, network: Network | None = None, symbols: Currencies | None = None) -> str:
+def readable(
+    reason: str, network: Network | None = None, symbols: Currencies | None = None, *, rounded: bool = False
+) -> str:
     """Return a reason with its times and amounts as pages show them. Symbols that are not given are read."""
-    reason = WEI.sub(lambda found: coins(int(found[1]), network), reason)
+    shown = partial(rounded_coins, up=True) if rounded else coins
+    reason = WEI.sub(lambda found: shown(int(found[1]), network), reason)
     if network and (contracts := TOKEN_AMOUNTS.findall(reason)):
         keys = {(network.name, contract) for contract in contracts}
         known = find_currencies(keys) if symbols is None else symbols
         reason = TOKEN_AMOUNTS.sub(lambda found: with_symbol(found, known.get((network.name, found[1]))), reason)
     return TIME.sub(lambda found: to_the_minute(datetime.fromisoformat(found[0])), reason)
+
+
+def listed_reason(reason: str, network: Network | None, symbols: Currencies) -> str:
+    """Return a reason with rounded amounts (up, as funds may be missing), and the exact ones as tooltip."""
+    exact, short = (readable(reason, network, symbols, rounded=rounded) for rounded in (False, True))
+    return short if short == exact else format_html('<span title="{}">{}</span>', exact, short)
 
 
 def with_symbol(sentence: re.Match[str], currency: Currency | None) -> str:
@@ -191,11 +202,11 @@ def hold_entries(lane: Lane) -> Iterator[HoldEntry]:
 
 def lane_badges(lane: Lane) -> str:
     shown = [label(HELD_TEXTS.get(entry.reason, entry.reason), "danger") for entry in hold_entries(lane)]
-    if lane.waiting == Waiting.FUNDS:
+    if lane.needs_funds:
         shown.append(waiting_for_funds(lane.missing, known_network(lane)))
-    elif lane.waiting and not is_behind_halted(lane):
+    if lane.waiting not in {"", Waiting.FUNDS} and not is_behind(lane):
         shown.append(label(WAITING_TEXTS.get(lane.waiting, lane.waiting), "warning"))
-    if halt_reason(lane):
+    if halt_reason(lane) or is_behind(lane):
         shown.append(label("no new block", "danger"))
     return format_html_join(" ", "{}", ([each] for each in shown or [label("running", "success")]))
 
@@ -203,20 +214,20 @@ def lane_badges(lane: Lane) -> str:
 def lane_reason(lane: Lane) -> str:
     """Return why a lane assigns no nonces to requests; "" if it does."""
     parts = [sentence(entry.label, entry.details) for entry in hold_entries(lane)]
-    if lane.waiting == Waiting.FUNDS and lane.missing.amount is not None and not parts:
+    is_known = lane.missing.amount is not None and not parts
+    if is_known:
         missing = strip_tags(missing_text(lane.missing, known_network(lane)))
         parts.append(f"{Waiting.FUNDS.label}: {missing}.")
-    elif is_behind_halted(lane):
-        parts.append(readable(halt_reason(lane)))
-    elif lane.waiting:
+    if is_behind(lane):
+        parts.append(readable(halt_reason(lane)) or BEHIND_TEXT)
+    elif lane.waiting and not (is_known and lane.waiting == Waiting.FUNDS):
         parts.append(sentence(Waiting(lane.waiting).label, lane.waiting_details))
     return " ".join(parts)
 
 
-def is_behind_halted(lane: Lane) -> bool:
-    """Return whether a lane waits for nodes that have answered: its chain is halted."""
-    details = lane.waiting_details
-    return bool(details.startswith(BEHIND_START) and details.endswith(BEHIND_END) and halt_reason(lane))
+def is_behind(lane: Lane) -> bool:
+    """Return whether a lane waits for nodes that have answered, with an old block."""
+    return lane.waiting_details.startswith(BEHIND_START) and lane.waiting_details.endswith(BEHIND_END)
 
 
 def sentence(text: str, details: str) -> str:

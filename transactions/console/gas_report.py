@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
-from chain.networks import network_by_chain_id
+from chain.networks import Network, network_by_chain_id, networks
 from relayer_service.amounts import decimal_text
 from relayer_service.console.confirmation import Table
 from relayer_service.console.overview.charts import GREY, bars, chart
@@ -25,8 +25,12 @@ GAS_COLUMNS = [
     *("transactions", "gas_used", "fee", "relayer_tags"),
 ]
 MAX_CHARTS, MAX_BARS, MAX_LINES = 4, 6, 200
-COLOURS = [f"var(--color-{name}-400)" for name in ("blue", "orange", "green", "purple", "red", "teal")]
-FEE_AXIS = {"stacked": True, "beginAtZero": True, "ticks": {"color": GREY}}
+# Those of the admin theme.
+SHADES = ("blue-500", "orange-400", "green-500", "primary-400", "red-400", "blue-300")
+COLOURS = [f"var(--color-{shade})" for shade in SHADES]
+# Small amounts, too, without an exponent.
+FEE_TICKS = {"color": GREY, "format": {"notation": "standard", "maximumSignificantDigits": 4}}
+FEE_AXIS = {"stacked": True, "beginAtZero": True, "ticks": FEE_TICKS}
 OTHERS_COLOUR = "var(--color-base-400)"
 
 
@@ -124,9 +128,14 @@ class NetworkGas:
     fees: dict[str, dict[date, int]]
 
     @property
+    def network(self) -> Network | None:
+        """The network of this name, or another with the same chain ID."""
+        named = networks().get(self.name)
+        return named if named and named.chain_id == self.chain_id else network_by_chain_id(self.chain_id)
+
+    @property
     def title(self) -> str:
-        network = network_by_chain_id(self.chain_id)
-        return f"{self.name}: paid per day, in {network.symbol if network else 'wei'}"
+        return f"{self.name}: paid per day, in {self.network.symbol if self.network else 'wei'}"
 
     def chart(self, days: list[date], *, by_day: bool) -> dict[str, str]:
         """Return the fees of each day in coins, stacked by the groups that paid most."""
@@ -137,17 +146,18 @@ class NetworkGas:
         return chart([f"{day:%d %b}" for day in days], datasets, y=FEE_AXIS)
 
     def _coins(self, days: list[date], names: Iterable[str]) -> list[str | None]:
-        network = network_by_chain_id(self.chain_id)
+        network = self.network
         fees = (sum(self.fees[name].get(day, 0) for name in names) for day in days)
         return [decimal_text(fee, network.decimals if network else 0) for fee in fees]
 
 
 def by_network(spent: Mapping[GasKey, GasSpent], group: str) -> list[NetworkGas]:
     """Return what was paid by network, those with most transactions first: their coins cannot be added."""
-    found: dict[int, NetworkGas] = {}
+    found: dict[tuple[str, int], NetworkGas] = {}
     name_of = GROUPS[group][1]
     for key, part in spent.items():
-        network = found.setdefault(key.chain_id, NetworkGas(key.network, key.chain_id, GasSpent(), {}, {}))
+        place = key.network, key.chain_id
+        network = found.setdefault(place, NetworkGas(*place, GasSpent(), {}, {}))
         name = name_of(key)
         network.total.add(part)
         network.groups.setdefault(name, GasSpent()).add(part)
@@ -158,19 +168,20 @@ def by_network(spent: Mapping[GasKey, GasSpent], group: str) -> list[NetworkGas]
 
 def report(rows: QuerySet[Transaction], first: date, last: date, group: str) -> dict[str, Any]:
     """Return the table and the charts of a page."""
-    networks = by_network(gas_spent(rows), group)
+    found = by_network(gas_spent(rows), group)
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    charts = [(each.title, each.chart(days, by_day=group == "day")) for each in networks[:MAX_CHARTS]]
-    lines = [
+    charts = [(each.title, each.chart(days, by_day=group == "day")) for each in found[:MAX_CHARTS]]
+    totals = [["Total", network.name, *cells(network, network.total)] for network in found if group != "network"]
+    lines = totals + [
         [*([name] if group != "network" else []), network.name, *cells(network, spent)]
-        for network in networks
+        for network in found
         for name, spent in sorted(network.groups.items(), key=lambda item: sort_key(group, *item))
     ]
     headers = [*([GROUPS[group][0]] if group != "network" else []), "Network", "Transactions", "Gas used", "Paid"]
     return {
         "table": Table(headers, lines[:MAX_LINES], max(0, len(lines) - MAX_LINES)) if lines else None,
         "charts": charts,
-        "uncharted": max(0, len(networks) - MAX_CHARTS),
+        "uncharted": max(0, len(found) - MAX_CHARTS),
     }
 
 
@@ -179,5 +190,5 @@ def sort_key(group: str, name: str, spent: GasSpent) -> Any:
 
 
 def cells(network: NetworkGas, spent: GasSpent) -> list[str]:
-    fee = amount(spent.fee, network_by_chain_id(network.chain_id))
+    fee = amount(spent.fee, network.network)
     return [f"{spent.transactions:,}", f"{spent.gas_used:,}", fee]

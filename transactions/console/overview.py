@@ -13,11 +13,11 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.timesince import timesince
 
 from chain.networks import networks
 from relayer_service.api.idempotency import body_digest
 from relayer_service.audit.recording import acted, record
-from relayer_service.console.dates import ago
 from relayer_service.console.lists.changelists import MAX_LISTED, count_up_to_maximum, counted
 from relayer_service.console.lists.filters import midnight
 from relayer_service.console.overview.attention import (
@@ -34,7 +34,7 @@ from relayer_service.console.overview.attention import (
     read_once,
 )
 from relayer_service.console.overview.dashboard import Card, alarm, label, link
-from relayer_service.console.overview.getting_started import DEMO, FIRST_ROWS, Demo, Step
+from relayer_service.console.overview.getting_started import DEMO, Demo, Step
 from relayer_service.database.clock import DatabaseNow
 from relayer_service.database.literals import with_literals
 from relayer_service.extensions import is_enabled
@@ -52,6 +52,7 @@ from transactions.models import (
     IS_IN_STATUS,
     IS_OPEN,
     IS_OVER_LIMIT,
+    NEEDS_FUNDS,
     OPEN,
     Lane,
     Status,
@@ -77,10 +78,16 @@ CONDITIONS: dict[str, Q] = {
         for each in Waiting
     },
 }
+# Also those of which nothing is known now.
+IS_SHORT_OF_FUNDS = CONDITIONS[Waiting.FUNDS] | (NEEDS_FUNDS & ~Q(waiting=Waiting.FUNDS))
 SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
-IS_BEHIND_HALTED = IS_HALTED & Q(waiting_details__startswith=BEHIND_START, waiting_details__endswith=BEHIND_END)
+# Its nodes have answered, with an old block.
+IS_BEHIND = Q(waiting_details__startswith=BEHIND_START, waiting_details__endswith=BEHIND_END)
+# The health check reports the relayers of such lanes.
+IS_UNREACHABLE = Q(relayer__health__failed_checks__gt=0)
 LANES, TRANSACTIONS = "lanes.", "transactions."
 LATE, UNSENT, TOP_UPS, HALTED = "transactions.late", "unsent", "topups", "lanes.halted"
+BEHIND = "lanes.behind"
 LIMIT, DISPUTED = "transactions.limit", "transactions.disputed"
 # What follows the network.
 TITLES: dict[str, str] = {
@@ -88,6 +95,7 @@ TITLES: dict[str, str] = {
     f"{LANES}{Waiting.FUNDS}": "lanes that wait for funds",
     f"{LANES}{Waiting.SIGNER}": "lanes whose signer fails",
     f"{LANES}{Waiting.NODES}": "lanes whose nodes do not answer",
+    BEHIND: "no new block on its nodes",
     LATE: "transactions that wait longer than expected",
     LIMIT: "transactions that wait for a spending limit",
     DISPUTED: "transactions that nodes contradict each other about",
@@ -98,7 +106,6 @@ DAY = timedelta(days=1)
 MAX_FAILED = 100
 # A sample that costs only its gas.
 VALUE = 0
-FIRST = Transaction.objects.order_by("sequence")
 
 
 def attention(request: HttpRequest) -> AttentionSubject | None:
@@ -120,10 +127,13 @@ def rows_by_kind() -> dict[str, QuerySet[Any]]:
     late = late.exclude(status=Status.PENDING, due_at__lt=overdue, **enabled)
     top_ups = TopUp.objects.filter(due_at__isnull=False)
     lanes = {name: Lane.objects.filter(condition) for name, condition in CONDITIONS.items()}
-    lanes[Waiting.NODES] = lanes[Waiting.NODES].exclude(IS_BEHIND_HALTED)
+    unread = lanes[Waiting.NODES]
+    lanes[Waiting.NODES] = unread.exclude(IS_BEHIND).exclude(IS_UNREACHABLE)
+    lanes[Waiting.FUNDS] = Lane.objects.filter(IS_SHORT_OF_FUNDS)
     return {
         **{f"{LANES}{name}": rows for name, rows in lanes.items()},
         HALTED: Lane.objects.filter(IS_HALTED),
+        BEHIND: unread.filter(IS_BEHIND).exclude(IS_HALTED),
         LATE: late,
         LIMIT: Transaction.objects.filter(IS_OVER_LIMIT),
         DISPUTED: Transaction.objects.filter(IS_DISPUTED),
@@ -137,10 +147,19 @@ def queries() -> list[Any]:
     network, rows = Coalesce("relayer__network", Value("")), rows_by_kind()
     return [
         *(
-            grouped(f"{LANES}{name}", rows[f"{LANES}{name}"], network, since, Value(int(name == HELD)))
+            grouped(
+                f"{LANES}{name}",
+                rows[f"{LANES}{name}"],
+                network,
+                since,
+                Value(int(name == HELD)),
+                # A lane without funds whose nodes fail meanwhile does not wait anew.
+                UNKNOWN if name == Waiting.FUNDS else None,
+            )
             for name, since in SINCE.items()
         ),
         grouped(HALTED, rows[HALTED], network, "watch__halted_since", Value(1)),
+        grouped(BEHIND, rows[BEHIND], network, "waiting_since", Value(1)),
         grouped(LATE, rows[LATE], network, "created_at", newest=UNKNOWN),
         grouped(LIMIT, rows[LIMIT], network, "created_at", newest=UNKNOWN),
         grouped(DISPUTED, rows[DISPUTED], network, UNKNOWN, Value(1)),
@@ -164,7 +183,9 @@ def cause(rows: GroupedRows) -> Cause:
         title = f"{rows.group}: {no_new_block(rows.since or timezone.now(), timezone.now()).lower()}"
         reason = "Nothing is mined until the chain goes on."
         return rows.cause(title, "lane", lanes_url("", **query), reason, rows.group)
-    if rows.kind == LATE:
+    if rows.kind == BEHIND:
+        unit, url = "lane", lanes_url(Waiting.NODES, **query)
+    elif rows.kind == LATE:
         unit, url = "relayer", transactions_url(None, **query)
     elif rows.kind in (LIMIT, DISPUTED):
         status = Status.PENDING if rows.kind == LIMIT else Status.MINED
@@ -269,7 +290,7 @@ def card(request: HttpRequest) -> Card | None:
         *([link(status.label, transactions_url(None, status=status)), counted(counts[status])] for status in OPEN),
         [link("Confirmed in the last day", transactions_url(None, status=Status.CONFIRMED)), confirmed()],
         [link("Failed since yesterday", transactions_url(None, status=Status.FAILED, finished="2-days")), failed()],
-        ["Oldest head of a lane", oldest_head()],
+        ["Longest wait for a next nonce", oldest_head()],
         [link("Held lanes", lanes_url(HELD)), alarm(counts[HELD])],
         [link("Waiting lanes", lanes_url(WAITING)), label(f"{waiting:,}", "warning") if waiting else "0"],
     ]
@@ -292,25 +313,23 @@ def failed() -> str:
 
 
 def oldest_head() -> str:
-    """Return since when the lane that has not moved for the longest waits for its next nonce to be mined."""
+    """Return how long the lane that has not moved for the longest waits for its next nonce to be mined."""
     oldest = Transaction.objects.filter(IS_IN_FLIGHT).aggregate(oldest=Min("lane__head_since"))["oldest"]
-    return ago(oldest) if oldest else "-"
+    return timesince(oldest, depth=1) if oldest else "-"
 
 
 def step(request: HttpRequest) -> Step | None:
     if not is_enabled("transactions"):
         return None
-    # Among the first rows: there may be a million others.
-    first = FIRST.values("pk")[: FIRST_ROWS + 1]
     return Step(
         "transaction",
         "Send a transaction",
         "Done once one is confirmed.",
         ["relayers.view_relayer", "transactions.view_transaction", "transactions.add_transaction"],
-        Transaction.objects.filter(pk__in=first, status=Status.CONFIRMED),
+        Transaction.objects.filter(IS_IN_STATUS[Status.CONFIRMED]),
         try_page,
         set_up,
-        in_use=FIRST[FIRST_ROWS : FIRST_ROWS + 1],
+        needs="relayer",
     )
 
 

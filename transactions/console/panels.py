@@ -30,7 +30,7 @@ from transactions.console.exports import paid
 from transactions.console.filters import RELAYER
 from transactions.console.lanes import lane_of
 from transactions.console.permissions import TransactionsPanel, may_view_transactions
-from transactions.console.token_calls import find_symbols
+from transactions.console.token_calls import find_symbols, read_words
 from transactions.console.top_ups import purpose
 from transactions.lanes.prices.pricing import price_text
 from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
@@ -41,7 +41,9 @@ from transactions.records.requesters import PUBLIC_PART
 MAX_CHANGES = 50
 MAX_ATTEMPTS = 50
 MAX_IN_FLIGHT = 50
+NEWEST_SHOWN = 5
 ATTEMPT_HEADERS = ["No.", "Purpose", "Hash", "Gas price", "Gas limit", "Broadcasts", "Last outcome", "Accepted"]
+NEWEST_HEADERS = ["Transaction", "Status", "To", "Value", "Created"]
 NONCE_HEADERS = ["Nonce", "Transaction", "Status", "Attempts", "Gas price", "Sent"]
 GAS_COLOUR = "var(--color-orange-400)"
 GAS_AXIS = {"beginAtZero": True, "ticks": {"color": GREY}}
@@ -181,7 +183,7 @@ class LaneState(Panel):
             "lane_state": {
                 "facts": lane_facts(lane),
                 "holds": list(formatting.hold_entries(lane)),
-                "waiting": "" if formatting.is_behind_halted(lane) else lane.get_waiting_display(),
+                "waiting": "" if formatting.is_behind(lane) else lane.get_waiting_display(),
                 "lane": lane,
                 "table": {"headers": NONCE_HEADERS, "rows": [nonce_row(row) for row in shown]},
                 "more": and_more(in_flight(lane) - len(shown)),
@@ -231,7 +233,7 @@ def nonce_row(row: Transaction) -> list[str]:
 
 
 class RelayerLane(TransactionsPanel):
-    """On a relayer's page: how many of its transactions are open, its nonces, and why its lane does not send."""
+    """On a relayer's page: its open and newest transactions, its nonces, and why its lane does not send."""
 
     tab = "transactions"
     template = "admin/transactions/relayer_lane.html"
@@ -250,7 +252,25 @@ class RelayerLane(TransactionsPanel):
             ("All its transactions", transactions_url(relayer)),
             ("Failed", transactions_url(relayer, status=Status.FAILED)),
         ]
-        return {"relayer_lane": {"facts": facts, "reason": formatting.lane_reason(lane), "links": links}}
+        shown = {"facts": facts, "reason": formatting.lane_reason(lane), "links": links, "newest": newest(relayer)}
+        return {"relayer_lane": shown}
+
+
+def newest(relayer: Relayer) -> dict[str, Any]:
+    """Return the table of the newest transactions of a relayer."""
+    rows = Transaction.objects.filter(relayer=relayer).select_related("lane").order_by("-sequence")
+    shown = list(rows.defer("data", "revert_data")[:NEWEST_SHOWN])
+    calls, _ = read_words(shown)
+    for row in shown:
+        # As read already.
+        row.relayer = relayer
+        row.token_call = calls.get(row.pk, "")  # type: ignore[attr-defined]
+    return {"headers": NEWEST_HEADERS, "rows": [newest_row(row) for row in shown]}
+
+
+def newest_row(row: Transaction) -> list[str]:
+    state, receiver = formatting.badge(row.status), formatting.listed_receiver(row)
+    return [link(row), state, receiver, formatting.listed_value(row), ago_titled(row.created_at)]
 
 
 def linked(number: int, url: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from typing import Any
@@ -138,7 +139,8 @@ class PriceForm(ReasonForm):
         if old is not None:
             rows.append(self._cells("Now", old, market))
         if context is not None and market is not None and self.attempts:
-            rows += self._new_rows(context, market)
+            rows.append(["Market", exact_on_hover(market.current), "", ""])
+            rows += merged(self._new_rows(context, market))
         if self.exact and not self.errors and self.action == Action.SPEED_UP:
             rows.append(self._cells("New, as entered", explicit_prices(self.exact), market))
         return Table(HEADERS, rows)
@@ -147,18 +149,18 @@ class PriceForm(ReasonForm):
         if self.action == Action.CANCEL:
             with suppress(ChainFault):
                 gas, prices = bumping.price_noop(context, self.attempts, chosen=self.exact.get("noop_price"))
-                yield self._cells("New", prices, market, gas)
+                yield self._cells("", prices, market, gas)
             return
         for speed in Speed.values:
             wanted = copy(self.row)
             wanted.pricing, wanted.speed, wanted.requested_action = Pricing.SPEED, speed, Action.SPEED_UP
             bump = bumping.requested_price(context, wanted, self.attempts)
             if bump is not None:
-                name, own = f"New, {speed}", context.price(wanted)
-                yield self._cells(name, bump.prices, own) if bump.prices else [name, bump.reason, "", ""]
+                own = context.price(wanted)
+                yield self._cells(speed, bump.prices, own) if bump.prices else [speed, bump.reason, "", ""]
 
     def _cells(self, name: str, prices: Prices, market: MarketPrice | None, noop_gas: int = 0) -> list[str]:
-        """Return a price, that of the market, what it costs in the next block, and at most. All of its gas counts."""
+        """Return a price, what it costs in the next block, and at most. All of its gas counts."""
         last, network, limit = self.attempts[-1], known_network(self.row), maximum(prices)
         cost, likely = noop_gas * limit if noop_gas else pricing.cost_after(last, prices), limit
         shown, current = exact_on_hover(limit), UNKNOWN
@@ -166,13 +168,20 @@ class PriceForm(ReasonForm):
             tip = prices.max_priority_fee or 0
             likely = min(limit, market.base_fee + tip) if market else 0
             shown = format_html("at most {}, priority {}", shown, exact_on_hover(tip))
-        if market:
-            shown = format_html("{}; market {}", shown, exact_on_hover(market.current))
         if market and limit < market.base_fee:
             current = NOT_MINED
         elif likely:
             current = amount(cost - (noop_gas or last.gas_limit) * (limit - likely), network)
         return [name, shown, current, amount(cost, network)]
+
+
+def merged(rows: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Yield new prices by their speeds, equal ones as one row."""
+    speeds: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for speed, *cells in rows:
+        speeds[tuple(cells)].append(speed)
+    for shown, names in speeds.items():
+        yield ["New" if len(speeds) == 1 else f"New, {' or '.join(names)}", *shown]
 
 
 def exact_on_hover(price: int) -> str:

@@ -80,7 +80,12 @@ def poll(lanes: list[int]) -> Any:
 
 
 def set_waiting(lane: Lane, waiting: Waiting | str, details: str = "", missing: int | None = None) -> None:
-    """Save what a lane waits for and since when, or that it waits for nothing."""
-    columns = {"waiting": waiting, "waiting_details": details, "missing_text": amount_text(missing)}
+    """Save what a lane waits for and since when, or that it waits for nothing.
+
+    While nodes fail nobody knows what is missing: it stays as it was.
+    """
+    columns = {"waiting": waiting, "waiting_details": details}
+    if waiting != Waiting.NODES:
+        columns["missing_text"] = amount_text(missing)
     since = Case(When(waiting=waiting, then="waiting_since"), default=DatabaseNow()) if waiting else None
     Lane.objects.held([lane]).exclude(**columns).update(waiting_since=since, **columns)

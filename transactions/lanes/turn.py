@@ -141,10 +141,11 @@ class Turn:
             step("planned")
             is_full = drafting.is_full
             result.attempts, failure = await self._sign(unsigned)
+            missing = drafting.missing or drafting.missing_funds(others)
             if failure:
                 next_turn = replace(next_turn, failed=True)
-                await self._set_waiting(Waiting.SIGNER, failure)
-            elif missing := drafting.missing or drafting.missing_funds(others):
+                await self._set_waiting(Waiting.SIGNER, failure, missing and missing.amount)
+            elif missing:
                 await self._set_waiting(Waiting.FUNDS, missing.details, missing.amount)
             elif not (others and work.lane.waiting == Waiting.FUNDS):
                 # Else they still wait, until they are planned again.

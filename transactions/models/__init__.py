@@ -5,7 +5,7 @@ Leases, clocks and tasks serve progress only: two workers that hold the same lan
 
 from transactions.models.attempts import Attempt, amount_text
 from transactions.models.charges import Charge
-from transactions.models.lanes import AT_LEAST, IS_HALTED, ChainWatch, Hold, Lane, Waiting
+from transactions.models.lanes import AT_LEAST, IS_HALTED, NEEDS_FUNDS, ChainWatch, Hold, Lane, Waiting
 from transactions.models.top_ups import TopUp
 from transactions.models.transactions import (
     FINAL,
@@ -30,7 +30,8 @@ from transactions.models.transactions import (
 
 __all__ = [
     "AT_LEAST", "FINAL", "HAS_OPEN_NONCE", "IN_FLIGHT", "IS_DISPUTED", "IS_HALTED", "IS_IN_FLIGHT", "IS_IN_STATUS",
-    "IS_OPEN", "IS_OVER_LIMIT", "IS_PENDING", "NOOPS", "NOOP_PURPOSES", "OPEN", "UNCORROBORATED", "UNSUCCESSFUL",
+    "IS_OPEN", "IS_OVER_LIMIT", "IS_PENDING", "NEEDS_FUNDS", "NOOPS", "NOOP_PURPOSES", "OPEN", "UNCORROBORATED",
+    "UNSUCCESSFUL",
     "Attempt", "ChainWatch", "Charge", "Hold", "Lane", "MetadataPair", "Status", "StatusChange", "TopUp",
     "Transaction", "Waiting", "amount_text",
 ]  # fmt: skip

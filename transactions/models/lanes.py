@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from relayer_service.database.clock import DatabaseNow
+from relayer_service.database.literals import with_literals
 from relayer_service.database.prefixes import prefix_index
 from relayer_service.storage.leases import Leased
 from relayers.guards import MissingFunds
@@ -14,6 +15,8 @@ from relayers.models import Relayer
 AT_LEAST = "At least "
 # Of a lane that a worker has: only then its chain is read.
 IS_HALTED = Q(watch__halted_since__isnull=False, lease__isnull=False, due_at__gt=DatabaseNow())
+# Of lanes that wait: what was missing before their nodes or signer failed stays so until it is read again.
+NEEDS_FUNDS = with_literals(~Q(waiting="")) & (Q(waiting="funds") | ~Q(missing_text=""))
 NONCE_HELP = "The account's transaction count on the chain"
 
 
@@ -143,7 +146,14 @@ class Lane(Leased):
     def missing(self) -> MissingFunds:
         """What is missing for its transactions that wait for funds."""
         amount = int(self.missing_text) if self.missing_text else None
-        return MissingFunds(amount, self.waiting_details.startswith(AT_LEAST))
+        # Of what was read before its nodes or signer failed, only the amount is known.
+        is_minimum = self.waiting in {Waiting.NODES, Waiting.SIGNER} or self.waiting_details.startswith(AT_LEAST)
+        return MissingFunds(amount, is_minimum)
+
+    @property
+    def needs_funds(self) -> bool:
+        """Whether it waits for funds, as far as known: see `NEEDS_FUNDS`."""
+        return self.waiting == Waiting.FUNDS or bool(self.missing_text)
 
     @property
     def halted_since(self) -> datetime | None:

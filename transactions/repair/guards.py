@@ -5,16 +5,15 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 
 from relayer_service.background.tasks import push
 from relayer_service.database.clock import DatabaseNow
-from relayer_service.database.literals import with_literals
 from relayer_service.database.prefixes import starts_with
 from relayer_service.storage.newest import newest_with
 from relayers.guards import GUARDED_COLUMNS, Guard, MissingFunds
 from transactions.lanes.wake import wake_lane
-from transactions.models import IS_HALTED, IS_IN_STATUS, IS_OPEN, Lane, Status, TopUp, Transaction, Waiting
+from transactions.models import IS_HALTED, IS_IN_STATUS, IS_OPEN, NEEDS_FUNDS, Lane, Status, TopUp, Transaction
 from transactions.records.representation import optional_timestamp
 
 NODE_COLUMNS = {"custom_rpc_urls", "network", "chain_id"}
@@ -81,12 +80,12 @@ class LaneGuard(Guard):
         return found if lane.next_nonce is None else {**found, "nonce": str(lane.next_nonce)}
 
     def missing_funds(self, relayers: Collection[int]) -> dict[int, MissingFunds]:
-        columns = ("relayer", "missing_text", "waiting_details")
-        lanes = Lane.objects.filter(relayer__in=relayers, waiting=Waiting.FUNDS).only(*columns)
+        columns = ("relayer", "missing_text", "waiting", "waiting_details")
+        lanes = Lane.objects.filter(NEEDS_FUNDS, relayer__in=relayers).only(*columns)
         return {lane.relayer_id: lane.missing for lane in lanes if lane.relayer_id}
 
     def waiting_for_funds(self) -> QuerySet[Any, Any]:
-        lanes = Lane.objects.filter(with_literals(~Q(waiting="")), waiting=Waiting.FUNDS, relayer__isnull=False)
+        lanes = Lane.objects.filter(NEEDS_FUNDS, relayer__isnull=False)
         return lanes.values("relayer")
 
     def halted_chains(self) -> dict[int, datetime]:

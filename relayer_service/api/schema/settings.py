@@ -40,6 +40,7 @@ SETTINGS = {
     ],
     "ENUM_NAME_OVERRIDES": {
         "DeliveryState": "notifications.models.Delivery.State",
+        "JobKindEnum": "relayer_service.api.jobs.KINDS",
         "JobState": "relayer_service.jobs.models.Job.State",
     },
 }

@@ -7,7 +7,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ORDER_VAR
 from django.core.paginator import Page, Paginator
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Case, Count, QuerySet, When
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 from django.utils.html import format_html
@@ -61,13 +61,18 @@ class ResourceList(ChangeList):
     tab: str | None = None
     active_filters: list[ActiveFilter] = []
     filter_specs: list[Any]
+    # The rows that the search and the filters find, in any state.
+    of_all_states: QuerySet[Any]
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
         """Return the filtered rows. The filter by state is removed from the sidebar, as the page shows it as tabs."""
         if any(has_nul(value) for _, values in request.GET.lists() for value in values):
             raise IncorrectLookupParameters
         rows: QuerySet[Any] = super().get_queryset(request, *args, **kwargs)
+        self.of_all_states = rows
         tabs = [spec for spec in self.filter_specs if isinstance(spec, StateFilter)]
+        for spec in tabs:
+            rows = spec.of_state(rows)
         self.tab = next((spec.value() for spec in tabs if spec.value()), None)
         self.filter_specs = [spec for spec in self.filter_specs if spec not in tabs]
         self.has_filters = bool(self.filter_specs)
@@ -128,7 +133,7 @@ class ResourceList(ChangeList):
 
 
 def tabs(
-    request: HttpRequest, state_filter: type[StateFilter], counts: Mapping[str | None, int]
+    request: HttpRequest, state_filter: type[StateFilter], counts: Mapping[str | None, str]
 ) -> list[dict[str, Any]]:
     """Return a tab per state, with its number of rows if that is counted."""
     name = state_filter.parameter_name
@@ -143,19 +148,32 @@ def tabs(
             query[name] = state
         title, link = state_filter.label(state) if state else "All", f"?{query.urlencode()}"
         if state in counts:
-            count = counted(counts[state]) if state else f"{counts[state]:,}"
-            title = format_html('{} <span class="tab-count">{}</span>', title, count)
+            title = format_html('{} <span class="tab-count">{}</span>', title, counts[state])
         items.append({"title": title, "link": link, "active": state == current, "has_permission": True})
     return items
 
 
-def tab_counts(rows: QuerySet[Any], state_filter: type[StateFilter]) -> dict[str | None, int]:
-    """Return the number of rows by state in one query, each at most one more than is shown, and their total."""
+def tab_counts(rows: QuerySet[Any], state_filter: type[StateFilter]) -> dict[str | None, str]:
+    """Return the number of rows by state, up to a maximum and in one query, and their total."""
     conditions = state_filter.current_conditions()
     numbers = count_up_to_maximum([rows.filter(condition) for condition in conditions.values()])
-    counts = dict[str | None, int](zip(conditions, numbers, strict=True))
+    counts = dict[str | None, str](zip(conditions, map(counted, numbers), strict=True))
     total = counting.total(rows.model)
-    return counts if total is None else {None: total, **counts}
+    return counts if total is None else {None: f"{total:,}", **counts}
+
+
+def filtered_tab_counts(rows: QuerySet[Any], state_filter: type[StateFilter]) -> dict[str | None, str]:
+    """Return the number of filtered rows in all and by state, in one query that reads at most MAX_LISTED of them.
+
+    If there are more, a state that few of those have is left out: others may have it too.
+    """
+    conditions = state_filter.current_conditions()
+    states = {f"state_{number}": Case(When(each, then=1)) for number, each in enumerate(conditions.values())}
+    read = rows.order_by().annotate(**states)[:MAX_LISTED]
+    total, *numbers = read.aggregate(Count("pk"), *map(Count, states)).values()
+    found = zip((None, *conditions), (total, *numbers), strict=True)
+    counts = {state: counted(number) for state, number in found if total < MAX_LISTED or number > MAX_COUNTED}
+    return {**counts, None: f"{total:,}"} if total < MAX_LISTED else counts
 
 
 def count_up_to_maximum(lists: Sequence[QuerySet[Any]]) -> Sequence[int]:

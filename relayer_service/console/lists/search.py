@@ -17,6 +17,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from unfold.dataclasses import SearchResult
 
+from relayer_service.console.theme import OTHER_PAGES
 from relayer_service.database.nul import has_nul
 from relayer_service.database.prefixes import CaseFolded, Scanned, starts_with
 from relayer_service.database.substrings import contains, ends_with, shortened
@@ -79,32 +80,46 @@ def palette(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("s", "").strip()
     if not text or has_nul(text):
         return HttpResponse()
-    context = {"text": text, "results": [*_pages(request, text), *_objects(request, text)]}
+    pages = _pages(request)
+    context = {"text": text, "results": [*_named(pages, text), *_objects(request, pages, text)]}
     return TemplateResponse(request, "unfold/helpers/command_results.html", context, headers={"HX-Trigger": "search"})
 
 
-def _pages(request: HttpRequest, text: str) -> Iterator[SearchResult]:
-    for app in admin.site.get_app_list(request):
-        for model in app["models"]:
-            if model["admin_url"] and f" {text.lower()}" in f" {str(model['name']).lower()}":
-                yield SearchResult(title=str(model["name"]), description="List", link=model["admin_url"], icon="list")
+def _pages(request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the pages that the user may open: those of the sidebar in its order, then those that it leaves out."""
+    site: Any = admin.site
+    items = [item for group in site.get_sidebar_list(request) for item in group["items"]]
+    others = [page for page in OTHER_PAGES if page.get("permission", bool)(request)]
+    return [item for item in items if item["has_permission"]] + others
 
 
-def _objects(request: HttpRequest, text: str) -> Iterator[SearchResult]:
-    for model_admin in admin.site._registry.values():
+def _named(pages: list[dict[str, Any]], text: str) -> Iterator[SearchResult]:
+    for page in pages:
+        if f" {text.lower()}" in f" {page['title'].lower()}":
+            yield SearchResult(title=page["title"], description="Page", link=str(page["link"]), icon=page["icon"])
+
+
+def _objects(request: HttpRequest, pages: list[dict[str, Any]], text: str) -> Iterator[SearchResult]:
+    """Yield the objects of the lists that are among the pages, in their order."""
+    admins = {reverse(f"{_prefix(each)}_changelist"): each for each in admin.site._registry.values()}
+    for model_admin in filter(None, (admins.get(str(page["link"])) for page in pages)):
         is_searched = getattr(model_admin, "in_palette", True) and model_admin.get_search_fields(request)
         if not is_searched or not model_admin.has_view_permission(request):
             continue
         rows, _ = model_admin.get_search_results(request, model_admin.get_queryset(request), text)
-        page = f"admin:{model_admin.opts.app_label}_{model_admin.opts.model_name}"
+        prefix = _prefix(model_admin)
         objects = list(rows[: MAX_FOUND + 1])
         columns = getattr(model_admin, "palette_columns", DESCRIBED_BY)
         for row in objects[:MAX_FOUND]:
-            link = reverse(f"{page}_change", args=[row.pk])
+            link = reverse(f"{prefix}_change", args=[row.pk])
             values = filter(None, (getattr(row, name, "") for name in columns))
             description = ", ".join([str(row._meta.verbose_name).capitalize(), *map(str, values)])
             yield SearchResult(title=str(row), description=description, link=link, icon="data_object")
         if len(objects) > MAX_FOUND:
             title = f"All {model_admin.opts.verbose_name_plural} that match {text}"
-            link = f"{reverse(f'{page}_changelist')}?{urlencode({'q': text})}"
+            link = f"{reverse(f'{prefix}_changelist')}?{urlencode({'q': text})}"
             yield SearchResult(title=title, description="List", link=link, icon="list")
+
+
+def _prefix(model_admin: Any) -> str:
+    return f"admin:{model_admin.opts.app_label}_{model_admin.opts.model_name}"

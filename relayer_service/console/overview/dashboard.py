@@ -24,6 +24,8 @@ from relayer_service.models import AuditEntry
 
 # An edit of many objects is one change.
 CHANGES_SHOWN, CHANGES_READ = 5, 500
+# What was done in one change, by name.
+MAX_TITLES = 3
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,17 @@ def own_changes(request: HttpRequest) -> Card:
 
 
 def summary(entries: Sequence[AuditEntry]) -> tuple[str, str]:
-    """Return the object of the newest entry with the number of others, and what was done."""
-    newest, titles = entries[0], {entry.title for entry in entries}
-    others = len({(entry.object_type, entry.object_pk) for entry in entries}) - 1
+    """Return the object of the newest entry with the number of others, and what was done, in its order."""
+    newest, others = entries[0], len({key(entry) for entry in entries}) - 1
     number = f"{others:,}+" if len(entries) == CHANGES_READ else f"{others:,}"
     name = f"{newest.object_id} and {number} other{'s' if others > 1 else ''}" if others else newest.object_id
-    return name, newest.title if len(titles) == 1 else "Several changes"
+    # A new signer is also changed, by its verification.
+    created = {key(entry) for entry in entries if entry.action == AuditEntry.Action.CREATED}
+    done = [entry.title for entry in entries if entry.action != AuditEntry.Action.CHANGED or key(entry) not in created]
+    first, *rest = dict.fromkeys(reversed(done))
+    text = ", ".join([first, *(each[:1].lower() + each[1:] for each in rest)])
+    return name, text if len(rest) < MAX_TITLES else "Several changes"
+
+
+def key(entry: AuditEntry) -> tuple[str, str]:
+    return entry.object_type, entry.object_pk

@@ -29,8 +29,6 @@ DEMO = "demo"
 # An add page with it in the query is a step: after saving, it leads back to the overview.
 STEP = "getting_started"
 COOKIE, COOKIE_SECONDS = "getting_started_dismissed", 365 * 24 * 60 * 60
-# A fleet with more rows than this is in use.
-FIRST_ROWS = 10
 CONCURRENT = "The demo is already being set up. Open it from the lists."
 
 
@@ -60,11 +58,11 @@ class Step:
     permissions: Sequence[str]
     # Has a row once the step is done.
     done: QuerySet[Any]
-    # Returns the URL of the step's form with defaults; empty if an earlier step is missing.
+    # Returns the URL of the step's form with defaults; empty if the step that it needs is missing.
     page: Callable[[], str]
     demo: Callable[[Demo], None]
-    # Has a row if the fleet is in use.
-    in_use: QuerySet[Any] | None = None
+    # The name of the step that must be done before.
+    needs: str = ""
     # Raises `CannotSetUp` before anything of the demo is written.
     check: Callable[[], None] = lambda: None
 
@@ -89,34 +87,44 @@ def offers_demo(request: HttpRequest) -> bool:
 
 
 def card(request: HttpRequest) -> dict[str, Any] | None:
-    """Return the steps with whether they are done; None if all are, or the fleet is in use. One query at most."""
+    """Return the steps with whether they are done, or else locked; None if all are done. One query at most."""
     steps = [] if COOKIE in request.COOKIES else steps_for(request)
     if not steps:
         return None
-    conditions = {f"done_{number}": Exists(step.done) for number, step in enumerate(steps)}
-    conditions |= {f"used_{step.name}": Exists(step.in_use) for step in steps if step.in_use is not None}
+    by_name = {step.name: step for step in all_steps(request)}
+    conditions = {f"done_{number}": Exists(step.done) for number, step in enumerate(by_name.values())}
     users: Any = get_user_model()
     (found,) = users.objects.filter(pk=request.user.pk).values(**conditions)
-    done = [found[f"done_{number}"] for number in range(len(steps))]
-    if all(done) or any(value for name, value in found.items() if name.startswith("used_")):
+    done = {name: found[f"done_{number}"] for number, name in enumerate(by_name)}
+    if all(done[step.name] for step in steps):
         return None
     rows = [
-        {"step": step, "done": is_done, "url": reverse("getting_started_step", args=[step.name])}
-        for step, is_done in zip(steps, done, strict=True)
+        {
+            "step": step,
+            "done": done[step.name],
+            "needs": by_name[step.needs].title if is_locked(step, done) else "",
+            "url": reverse("getting_started_step", args=[step.name]),
+        }
+        for step in steps
     ]
-    return {"rows": rows, "done": sum(done), "offers_demo": offers_demo(request)}
+    return {"rows": rows, "offers_demo": offers_demo(request)}
+
+
+def is_locked(step: Step, done: dict[str, bool]) -> bool:
+    return bool(step.needs) and not done[step.needs] and not done[step.name]
 
 
 def open_step(request: HttpRequest, name: str) -> HttpResponse:
-    """Redirect to the form of a step, or to the overview if an earlier step is missing."""
-    step = next((step for step in all_steps(request) if step.name == name), None)
+    """Redirect to the form of a step, or to the overview if the step that it needs is missing."""
+    by_name = {step.name: step for step in all_steps(request)}
+    step = by_name.get(name)
     if step is None:
         raise Http404
     if not request.user.has_perms(step.permissions):
         raise PermissionDenied
     page = step.page()
     if not page:
-        messages.warning(request, f"“{step.title}” needs the steps above it.")
+        messages.warning(request, f"“{step.title}” needs “{by_name[step.needs].title}” first.")
     return HttpResponseRedirect(page or reverse("admin:index"))
 
 

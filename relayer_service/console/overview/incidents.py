@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from relayer_service.audit.recording import created, deleted, record
@@ -70,8 +71,12 @@ class Rows:
         return sum(self.others.values())
 
 
-def rows_of(request: HttpRequest) -> Rows:
-    subjects: list[AttentionSubject] = declared("attention_subjects", request)
+def rows_of(request: HttpRequest, is_shown: Callable[[Cause], bool] = lambda cause: True) -> Rows:
+    """Return the rows of all causes that the user may view, or of some."""
+    subjects: list[AttentionSubject] = [
+        replace(subject, causes=[cause for cause in subject.causes if is_shown(cause)])
+        for subject in declared("attention_subjects", request)
+    ]
     stored = {each.cause: each for each in Acknowledgement.objects.all()}
     visible, acknowledged = [], []
     for cause in (cause for subject in subjects for cause in subject.causes):
@@ -81,11 +86,7 @@ def rows_of(request: HttpRequest) -> Rows:
         else:
             visible.append(cause)
     shown = choose(visible)
-    examples: dict[str, Example] = {}
-    for subject in subjects:
-        of_subject = {cause.key for cause in subject.causes}
-        if mine := [cause for cause in shown if cause.key in of_subject]:
-            examples |= subject.examples(mine)
+    examples = examples_of(subjects, shown)
     urls = {key: url for found in declared("incident_urls", request) for key, url in found(shown).items()}
     return Rows(
         subjects,
@@ -95,6 +96,16 @@ def rows_of(request: HttpRequest) -> Rows:
         request.user.has_perm(PERMISSION),
         timezone.now(),
     )
+
+
+def examples_of(subjects: Iterable[AttentionSubject], causes: Sequence[Cause]) -> dict[str, Example]:
+    """Return an example of each cause that has one, by the key of the cause."""
+    found: dict[str, Example] = {}
+    for subject in subjects:
+        of_subject = {cause.key for cause in subject.causes}
+        if mine := [cause for cause in causes if cause.key in of_subject]:
+            found |= subject.examples(mine)
+    return found
 
 
 def hides(known: Acknowledgement, cause: Cause) -> bool:
@@ -149,7 +160,7 @@ def acknowledge(request: HttpRequest) -> HttpResponse:
         by = write(cause, request.user.get_username(), note)
         text = f"Acknowledged: {cause.title}." if by is None else f"{by} has already acknowledged it."
         messages.success(request, text)
-    return HttpResponseRedirect(reverse("admin:index"))
+    return leave(request)
 
 
 def find_cause(request: HttpRequest) -> Cause | None:
@@ -201,7 +212,14 @@ def undo(request: HttpRequest) -> HttpResponse:
         messages.success(request, f"Shown again: {cause.title}.")
     else:
         messages.info(request, "This problem has ended, or its acknowledgement was already undone.")
-    return HttpResponseRedirect(reverse("admin:index"))
+    return leave(request)
+
+
+def leave(request: HttpRequest) -> HttpResponse:
+    """Return to the page of the service that has the button."""
+    back = request.POST.get("next", "")
+    is_own = url_has_allowed_host_and_scheme(back, allowed_hosts=None)
+    return HttpResponseRedirect(back if is_own else reverse("admin:index"))
 
 
 class Everyone:

@@ -22,7 +22,7 @@ NO_ROLE = "No role"
 NO_ROLE_TEXT = "Cannot sign in to the console, unless a superuser allows it under Advanced."
 CHANGE_PASSWORD = format_html('<a href="{}">Change the password</a>', "../password/")
 INACTIVE = "An inactive user cannot sign in, and their access tokens are rejected. The audit log keeps their name."
-PASSWORDLESS = "Without a password, a user signs in only after an invitation, and can own access tokens."
+PASSWORDLESS = "Leave it empty to invite the user, with a link to set it; or for a user who only owns access tokens."
 # A user with any of these can sign in to the console: staff status follows from them.
 RIGHTS = {"role", "is_superuser", "groups", "user_permissions"}
 
@@ -95,12 +95,19 @@ class UserForm(RoleForm, UserChangeForm):
 
 
 class NewUserForm(RoleForm, UserCreationForm):
-    """Username, password and role, so that a colleague is added with one form."""
+    """Username and role; without a password, the user is invited to set one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["usable_password"].label = "Sign-in with a password"
-        self.fields["usable_password"].help_text = PASSWORDLESS
+        # Follows from the password.
+        del self.fields["usable_password"]
+        self.fields["password1"].help_text = PASSWORDLESS
+
+    def clean(self) -> dict[str, Any] | None:
+        typed = any(self.data.get(self.add_prefix(name)) for name in ("password1", "password2"))
+        self.cleaned_data["usable_password"] = "true" if typed else "false"
+        cleaned: dict[str, Any] | None = super().clean()
+        return cleaned
 
 
 class PasswordForm(AdminPasswordChangeForm):

@@ -124,7 +124,7 @@ class UserAdmin(Inviting, SessionsOfUsers, ResettableSecondFactor, AccountAdmin,
             },
         ),
     ]
-    add_fieldsets = [(None, {"fields": ["username", "role", "usable_password", "password1", "password2"]})]
+    add_fieldsets = [(None, {"fields": ["username", "role", "password1", "password2"]})]
     readonly_fields = ["last_login", "date_joined"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:

@@ -7,6 +7,7 @@ invitation, and a password, end those before.
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
@@ -24,18 +25,28 @@ from unfold.widgets import UnfoldAdminPasswordWidget
 from relayer_service.audit.recording import acted, record
 from relayer_service.console.confirmation import PendingAction, ask
 
+INVITE = "Invite"
 TEXTS = [
     "The link lets whoever has it set the password of {0} and sign in. It works once, within three days.",
     "Earlier links to {0} end.",
 ]
+ALREADY_SET_UP = "Not invited: {} already has a password. If it is lost, set a new one on this page."
+INACTIVE = "Not invited: {} is not active. Activate the user first."
+
+
+def is_invitable(user: User) -> bool:
+    return user.is_active and not user.has_usable_password()
 
 
 def invite(key: int) -> str:
-    """Return the path of a new invitation; earlier ones end. The token is in the query, which is not logged."""
+    """Return the path of a new invitation; "" if the user cannot be invited. Earlier ones end.
+
+    The token is in the query, which is not logged.
+    """
     with transaction.atomic():
         user = User.objects.select_for_update().get(pk=key)
-        if user.has_usable_password():
-            raise PermissionDenied
+        if not is_invitable(user):
+            return ""
         user.set_unusable_password()
         user.save(update_fields=["password"])
         record([acted(user, "Invited")])
@@ -47,30 +58,46 @@ def invite(key: int) -> str:
 class Inviting:
     """Adds a page to users without a password, which shows a link to set one."""
 
-    @action(description="Invite", url_path="invite", permissions=["invite"])
+    @action(description=INVITE, url_path="invite", permissions=["invite"])
     def invite(self, request: HttpRequest, object_id: str) -> HttpResponse:
         user: User = self.get_object_or_404(request, object_id)  # type: ignore[attr-defined]  # of AuditedAdmin
         if not self.has_invite_permission(request, user.pk):
             raise PermissionDenied
         pending = PendingAction.on_page(request, user.pk, reverse("admin:auth_user_change", args=[user.pk]))
-        if not pending.is_confirmed:
+        if is_invitable(user) and not pending.is_confirmed:
             return ask(request, self, pending, "Invite", [text.format(user) for text in TEXTS], None)
+        link = invite(user.pk) if pending.is_confirmed else ""
+        if not link:
+            messages.error(request, (ALREADY_SET_UP if user.is_active else INACTIVE).format(user))
+            return pending.leave()
         context = {
             **admin.site.each_context(request),
             "title": f"Invitation of {user}",
-            "link": request.build_absolute_uri(invite(user.pk)),
+            "link": request.build_absolute_uri(link),
             "back": pending.back,
         }
         response = render(request, "admin/account/invitation.html", context)
         response["Cache-Control"] = "no-store"
         return response
 
+    def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
+        elsewhere = {"_popup", "_addanother"} & request.POST.keys()
+        if not elsewhere and is_invitable(obj) and self.has_invite_permission(request, obj.pk):
+            messages.success(request, f"{obj} was added. Invite them with a link, or go back.")
+            return HttpResponseRedirect(reverse("admin:auth_user_invite", args=[obj.pk]))
+        response: HttpResponse = super().response_add(request, obj, post_url_continue)  # type: ignore[misc]  # of UserAdmin
+        return response
+
+    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
+        """Return the actions, with Invite only for users who can be invited."""
+        actions: list[Any] = super().get_actions_detail(request, object_id)  # type: ignore[misc]  # of UserAdmin
+        user = self.get_object(request, unquote(object_id)) if actions else None  # type: ignore[attr-defined]  # of UserAdmin
+        return [item for item in actions if item.description != INVITE or (user and is_invitable(user))]
+
     def has_invite_permission(self, request: HttpRequest, object_id: Any) -> bool:
-        """Return whether the user is active, has no password, and may be changed by that of the request."""
-        user = User.objects.filter(pk=object_id, is_active=True).first() if str(object_id).isdecimal() else None
-        if user is None or user.has_usable_password():
-            return False
-        return self.has_change_permission(request, user)  # type: ignore[attr-defined,no-any-return]  # of UserAdmin
+        """Return whether the user exists and may be changed by that of the request."""
+        user = User.objects.filter(pk=object_id).first() if str(object_id).isdecimal() else None
+        return user is not None and self.has_change_permission(request, user)  # type: ignore[attr-defined]  # of UserAdmin
 
 
 class PasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # Django cannot subscript it

@@ -60,12 +60,18 @@ const openTab = (element) => {
   const tab = element?.closest("[data-tab]")?.dataset.tab;
   document.querySelector(`#tabs-wrapper a[href="#${tab}"]`)?.click();
 };
-/* A link to a part of a tab opens the tab. */
+/* A link to a tab, or to a part of one, opens the tab, and so do Back and Forward. */
 const openLinked = () => {
-  const target = document.getElementById(location.hash.slice(1));
+  const name = location.hash.slice(1) || "general";
+  const target = document.getElementById(name);
   if (target?.closest("[data-tab]")) {
     openTab(target);
+    if (target.matches("details")) {
+      target.open = true;
+    }
     setTimeout(() => setTimeout(() => target.scrollIntoView()));
+  } else if (document.getElementById(`${name}-group`)?.dataset.tab) {
+    Alpine.$data(document.body).activeTab = name;
   }
 };
 addEventListener("load", openLinked);

@@ -1,0 +1,126 @@
+"""Where staff act on an incident, by its kind, and the section of the runbooks that says how."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+
+from incidents.kinds import Kind
+from incidents.models import Incident
+from relayer_service.console.confirmation import Table
+from relayer_service.extensions import is_enabled
+
+RUNBOOKS_FILE = settings.BASE_DIR / "docs" / "runbooks.md"
+# Their Markdown: items of a numbered list, links (to other sections and documents), bold and code.
+ITEM = re.compile(r"^(\d+)\. ", re.M)
+LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
+MARKED = re.compile(r"(\*\*.+?\*\*|`.+?`)")
+
+
+class Place(NamedTuple):
+    """A page of the admin, which may be limited to the network of the incident."""
+
+    text: str
+    page: str
+    permission: str
+    query: dict[str, str] = {}
+    has_networks: bool = True
+
+    def url(self, network: str) -> str:
+        query = self.query | ({"network": network} if network and self.has_networks else {})
+        page = reverse(f"admin:{self.page}")
+        return f"{page}?{urlencode(query)}" if query else page
+
+
+def changelist(text: str, app: str, model: str, *, has_networks: bool = True, **query: str) -> Place:
+    return Place(text, f"{app}_{model}_changelist", f"{app}.view_{model}", query, has_networks)
+
+
+NODES = Place("Networks and nodes", "relayers_relayer_nodes", "relayers.view_relayer", has_networks=False)
+RELAYERS = changelist("Relayers", "relayers", "relayer")
+LANES = changelist("Lanes", "transactions", "lane")
+TRANSACTIONS = changelist("Transactions", "transactions", "transaction")
+PLACES: dict[str, list[Place]] = {
+    Kind.NODE_DOWN: [NODES, RELAYERS, LANES],
+    Kind.CHAIN_HALTED: [NODES, LANES],
+    Kind.STUCK: [LANES, TRANSACTIONS, NODES],
+    Kind.FUNDS: [
+        changelist("Relayers that wait for funds", "relayers", "relayer", state="waiting for funds"),
+        changelist("Their lanes", "transactions", "lane", state="waiting", waiting="funds"),
+    ],
+    Kind.LOW_BALANCE: [changelist("Relayers with a low balance", "relayers", "relayer", state="low balance")],
+    Kind.LIMIT: [changelist("Pending transactions", "transactions", "transaction", status="pending"), RELAYERS],
+    Kind.WEBHOOK: [
+        changelist("Failing webhooks", "notifications", "notification", has_networks=False, state="failing"),
+        changelist("Pending deliveries", "notifications", "delivery", has_networks=False, state__exact="pending"),
+    ],
+    Kind.SIGNER: [changelist("Signers", "signers", "signer", has_networks=False), LANES],
+    Kind.WORKER: [changelist("Periodic work", "relayer_service", "periodicrun", has_networks=False)],
+    Kind.HELD_LANE: [changelist("Held lanes", "transactions", "lane", state="held")],
+    Kind.CONTRADICTION: [NODES, TRANSACTIONS],
+}
+# Sections of docs/runbooks.md.
+RUNBOOKS: dict[str, str] = {
+    Kind.NODE_DOWN: "A node is down",
+    Kind.CHAIN_HALTED: "The chain is halted",
+    Kind.STUCK: "A transaction is stuck",
+    Kind.FUNDS: "A relayer is out of funds",
+    Kind.LOW_BALANCE: "A relayer is out of funds",
+    Kind.WEBHOOK: "A webhook fails",
+    Kind.WORKER: "A worker is silent",
+    Kind.HELD_LANE: "A lane is held",
+    Kind.CONTRADICTION: "A node lies",
+}
+
+
+def guide(request: HttpRequest, incident: Incident) -> dict[str, Any]:
+    """Return the pages that the user may view, and the runbook."""
+    places = [
+        (place.text, place.url(incident.network))
+        for place in PLACES.get(incident.kind, ())
+        if request.user.has_perm(place.permission)
+        and (is_enabled("transactions") or not place.permission.startswith("transactions."))
+    ]
+    section = RUNBOOKS.get(incident.kind, "")
+    return {"places": places, "runbook": section, "blocks": runbook(section)}
+
+
+@cache
+def runbook(section: str) -> list[dict[str, Any]]:
+    """Return the paragraphs, numbered lists and tables of a section; none where the file cannot be read."""
+    try:
+        text = RUNBOOKS_FILE.read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    _, _, found = text.partition(f"\n## {section}\n")
+    return list(blocks(found.partition("\n## ")[0])) if section else []
+
+
+def blocks(text: str) -> Iterator[dict[str, Any]]:
+    for block in text.strip().split("\n\n"):
+        if numbers := ITEM.findall(block):
+            yield {"start": numbers[0], "steps": [inline(item) for item in ITEM.split(block)[2::2]]}
+        elif block.startswith("|"):
+            headers, _, *rows = ([inline(cell) for cell in line.split("|")[1:-1]] for line in block.splitlines())
+            yield {"table": Table(headers, rows)}
+        elif not block.startswith("!["):
+            yield {"text": inline(block)}
+
+
+def inline(text: str) -> str:
+    """Return a text of the runbooks as HTML."""
+    text = LINK.sub(lambda link: f"“{link[1]}”" if link[2].startswith("#") else link[1], text)
+    parts = MARKED.split(" ".join(text.split()))
+    return format_html_join("", "{}", ([marked(part)] for part in parts))
+
+
+def marked(part: str) -> str:
+    if part.startswith("**"):
+        return format_html("<strong>{}</strong>", part.strip("*"))
+    return format_html("<code>{}</code>", part.strip("`")) if part.startswith("`") else part
