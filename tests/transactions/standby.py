@@ -42,7 +42,7 @@ class Standby:
     def promote(self) -> None:
         """Make it a primary, on a new timeline.
 
-        Nobody queries it before. A hot standby would wait for transactions of other tests that were open during the copy.
+        A hot standby, which nobody needs, would wait for the end of other tests' transactions with many savepoints.
         """
         options = f"-h '' -k {self.folder} -p 5432 -c primary_conninfo='' -c hot_standby=off"
         self._run("pg_ctl", "-D", self.data, *WAIT, "-l", self.folder / "log", "-o", options, "start")
