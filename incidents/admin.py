@@ -99,7 +99,7 @@ class AlertRouteAdmin(ResourceAdmin):
     purpose = (
         "A route sends alerts about the problems of “Needs attention” to Slack, e-mail, a webhook, PagerDuty or "
         "Opsgenie. Without one, only the overview shows them. Add a route, then send a test alert on its page. "
-        "It gets every problem, unless you choose."
+        "It gets every problem unless you limit it."
     )
     # Where it can be tested.
     opens_added = True

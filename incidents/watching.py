@@ -4,7 +4,7 @@ After a kill nothing or everything of a reading is stored. What the next one fin
 so that no begin, growth or end is lost, and none is written twice.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from incidents.kinds import Kind, Problem, problems
 from incidents.messages import message_data
 from incidents.models import AlertMessage, AlertRoute, Incident, IncidentRelayer
-from relayer_service.console.overview.attention import AttentionSubject
+from relayer_service.console.overview.attention import Cause
 from relayer_service.console.overview.incidents import all_subjects
 from relayer_service.database.clock import database_now
 from relayer_service.models import Acknowledgement
@@ -23,6 +23,8 @@ from relayers.models import RelayerTag
 
 # Queries of primary keys, one per cause.
 RelayerKeys = list[QuerySet[Any, Any]]
+# What returns the relayers that have a cause, by its key.
+Readers = Mapping[str, Callable[[Cause], QuerySet[Any, Any] | None]]
 # A problem is announced once it has lasted for this long, with the number that it has by then. A node that fails is
 # severe from its second check on, a minute after the first.
 SETTLE_SEVERE, SETTLE = timedelta(seconds=20), timedelta(minutes=2)
@@ -44,6 +46,7 @@ def watch() -> None:
     """Read the causes once; open, update and end incidents, and write the messages about them."""
     # Before the transaction: it waits for other parts of the service.
     subjects, is_complete = all_subjects()
+    readers = {cause.key: subject.relayers for subject in subjects for cause in subject.causes}
     found = problems(cause for subject in subjects for cause in subject.causes)
     with transaction.atomic():
         now = database_now()
@@ -51,9 +54,9 @@ def watch() -> None:
         incidents = list(Incident.objects.filter(ended_at=None).select_for_update().order_by("pk"))
         before = {incident.pk: columns_of(incident) for incident in incidents}
         for incident in incidents:
-            if incident.key in found or (is_complete and not is_hidden(incident, found)):
+            if incident.key in found or (is_complete and not is_hidden(incident, found, readers)):
                 observe(incident, found.get(incident.key), now)
-        relayers = relayers_of(incidents, found, subjects)
+        relayers = relayers_of(incidents, found, readers)
         announce(incidents, relayers, now)
         note_acknowledgements(incidents, found)
         changed = [incident for incident in incidents if columns_of(incident) != before[incident.pk]]
@@ -104,21 +107,30 @@ def observe(incident: Incident, problem: Problem | None, now: datetime) -> None:
     incident.largest = max(incident.largest, incident.number)
 
 
-def is_hidden(incident: Incident, found: Mapping[str, Problem]) -> bool:
+def is_hidden(incident: Incident, found: Mapping[str, Problem], readers: Readers) -> bool:
     """Return whether it may last behind a worse one: while no block comes, no transaction counts as late."""
-    worse = {problem.network for problem in found.values() if problem.kind in {Kind.CHAIN_HALTED, Kind.NODE_DOWN}}
-    return incident.kind == Kind.STUCK and incident.network in worse
+    if incident.kind != Kind.STUCK:
+        return False
+    worse = {problem.kind: problem for problem in found.values() if problem.network == incident.network}
+    if Kind.CHAIN_HALTED in worse:
+        return True
+    # Only that of the same relayers: others may have nodes of their own.
+    unreachable = relayers_with(worse[Kind.NODE_DOWN], readers) if Kind.NODE_DOWN in worse else []
+    return any(incident.relayers.filter(relayer__in=keys).exists() for keys in unreachable)
+
+
+def relayers_with(problem: Problem, readers: Readers) -> RelayerKeys:
+    """Return the relayers that have a problem, by cause; not yet read."""
+    lists = (readers[cause.key](cause) for cause in problem.causes)
+    return [relayers for relayers in lists if relayers is not None]
 
 
 def relayers_of(
-    incidents: Iterable[Incident], found: Mapping[str, Problem], subjects: Sequence[AttentionSubject]
+    incidents: Iterable[Incident], found: Mapping[str, Problem], readers: Readers
 ) -> dict[int, RelayerKeys]:
-    """Return the relayers that have the problem of each incident, by cause; not yet read."""
-    readers = {cause.key: subject.relayers for subject in subjects for cause in subject.causes}
-    causes = {incident.pk: found[incident.key].causes if incident.key in found else [] for incident in incidents}
     return {
-        pk: [relayers for cause in own if (relayers := readers[cause.key](cause)) is not None]
-        for pk, own in causes.items()
+        incident.pk: relayers_with(found[incident.key], readers) if incident.key in found else []
+        for incident in incidents
     }
 
 

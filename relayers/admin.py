@@ -58,6 +58,7 @@ EFFECTS = {
     RESUME: "Webhooks receive relayer.resumed.",
 }
 SKIPPED = {PAUSE: "already paused", RESUME: "not paused"}
+AT_MOST = "At most {} relayers are paused at once: repeat this for the rest."
 
 
 class RelayerPaginator(NewestPaginator):
@@ -321,6 +322,8 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
         if not pending.selection:
             self.message_user(request, "No relayers to pause.", messages.WARNING)
             return pending.leave()
+        if len(pending.selection) == MAX_LISTED and not pending.is_confirmed:
+            self.message_user(request, AT_MOST.format(f"{MAX_LISTED:,}"), messages.WARNING)
         return self._confirm_or_set_paused(request, pending, PAUSE)
 
     @action(description="Pause", icon="pause", permissions=["pause"])

@@ -19,7 +19,17 @@ from chain.networks import network_by_chain_id
 from relayer_service.database.clock import database_now
 from relayer_service.observability.metrics import BUCKETS, StateCollector, shared
 from relayer_service.storage.resources import first_state
-from transactions.models import FINAL, IN_FLIGHT, IS_IN_FLIGHT, IS_OPEN, Lane, Status, Transaction, Waiting
+from transactions.models import (
+    FINAL,
+    IN_FLIGHT,
+    IS_IN_FLIGHT,
+    IS_OPEN,
+    NEEDS_FUNDS,
+    Lane,
+    Status,
+    Transaction,
+    Waiting,
+)
 from transactions.records.queues import with_oldest_due
 
 # Up to the eight hours after which a request usually expires.
@@ -123,8 +133,8 @@ class LaneCollector(StateCollector):
 
     def rows(self) -> QuerySet[Any]:
         # Before `held`: a held lane that cannot pay for what would end its hold waits for funds.
-        conditions = {str(Waiting.FUNDS): Q(waiting=Waiting.FUNDS), "held": Q(held_since__isnull=False)}
-        conditions |= {str(each): Q(waiting=each) for each in Waiting}
+        conditions = {str(Waiting.FUNDS): NEEDS_FUNDS, "held": Q(held_since__isnull=False)}
+        conditions |= {str(each): Q(waiting=each) for each in Waiting if each != Waiting.FUNDS}
         lanes: QuerySet[Any] = Lane.objects.order_by().annotate(state=first_state(conditions, "running"))
         return lanes
 

@@ -71,6 +71,18 @@ def test_other_operations_return_what_the_test_says() -> None:
         client.relayer("r").list_transactions(created_from="2026-11-16T12:00:00Z").first()
 
 
+def test_a_json_rpc_result_can_be_a_list() -> None:
+    service = FakeService()
+    service.data["POST /relayers/r/rpc"] = ["0x1", "0x2"]
+    assert service.client().relayer("r").rpc("a", {}) == ["0x1", "0x2"]
+
+
+def test_tokens_are_listed_by_network() -> None:
+    client = FakeService(decimals={USDC: 6}).client()
+    found = [client.list_fee_tokens(network=network).total() for network in (None, "hardhat", "sepolia")]
+    assert found == [1, 1, 0]
+
+
 def test_tokens_have_the_decimals_of_the_test() -> None:
     relayer = FakeService(decimals={USDC: 6}).client().relayer("sender")
     sent = relayer.transfer_token(USDC, RECEIVER, Decimal("12.5"))

@@ -100,6 +100,8 @@ def test_a_transaction_in_flight_is_replaced_sped_up_and_canceled(bench: Bench) 
     for each in (one, two, three):
         wait_for_another_hash(bench, each)
         bench.move(each, "submitted")
+        # Also by the hash of an earlier attempt.
+        assert [found.id for found in bench.relayer.list_transactions(hash=each.hash)] == [each.id]
     for each, status in ((one, "confirmed"), (two, "confirmed"), (three, "canceled")):
         bench.move(each, status)  # type: ignore[arg-type]  # literals in a tuple are strings
     final = bench.relayer.wait_all(sent, "final")

@@ -319,9 +319,12 @@ BY_RPC_CODE: dict[int, type[RpcError]] = {
 }
 
 
-def rpc_error(error: Mapping[str, Any]) -> RpcError:
-    kind = BY_RPC_CODE.get(error["code"], RpcError)
-    return kind(error["code"], str(error["message"]), str(error.get("description", "")))
+def rpc_result(response: Mapping[str, Any]) -> Any:
+    """Return the result of a JSON-RPC response; raise its error."""
+    if isinstance(error := response.get("error"), dict):
+        kind = BY_RPC_CODE.get(error["code"], RpcError)
+        raise kind(error["code"], str(error["message"]), str(error.get("description", "")))
+    return response["result"]
 
 
 class WaitTimeout(RelayerClientError):

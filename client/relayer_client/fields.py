@@ -195,11 +195,11 @@ RelayerState = Literal["active", "disabled", "paused", "low_balance", "no_addres
 
 
 class RelayerFilter(TypedDict, total=False):
-    q: str
-    network: str
-    signer_id: str
-    tag: str
-    state: RelayerState
+    q: str | None
+    network: str | None
+    signer_id: str | None
+    tag: str | None
+    state: RelayerState | None
 
 
 class TransactionFilter(TypedDict, total=False):
@@ -217,20 +217,37 @@ class TransactionFilter(TypedDict, total=False):
 
 
 class DeliveryFilter(TypedDict, total=False):
+    state: DeliveryState | None
+    event: str | None
+    created_from: datetime | str | None
+    created_before: datetime | str | None
+
+
+class RelayerJobFilter(TypedDict, total=False):
+    """That of a list, without None: a job that changes many relayers must not ignore a filter."""
+
+    q: str
+    network: str
+    signer_id: str
+    tag: str
+    state: RelayerState
+
+
+class RelayerJobFields(TypedDict, total=False):
+    """Which relayers a job changes: `{}` selects all."""
+
+    filter: Required[RelayerJobFilter]
+    reason: str
+
+
+class DeliveryJobFilter(TypedDict, total=False):
     state: DeliveryState
     event: str
     created_from: datetime | str
     created_before: datetime | str
 
 
-class RelayerJobFields(TypedDict, total=False):
-    """Which relayers a job changes: `{}` selects all."""
-
-    filter: Required[RelayerFilter]
-    reason: str
-
-
 class DeliveryJobFields(TypedDict):
     """Which deliveries a job replays: `{}` selects all."""
 
-    filter: DeliveryFilter
+    filter: DeliveryJobFilter

@@ -84,6 +84,8 @@ class FakeService:
         self._rows: dict[str, dict[str, Any]] = {}
         self._keys: dict[tuple[str, str], tuple[str, str]] = {}
         self._nonces: Counter[str] = Counter()
+        # The transaction of each attempt, by hash.
+        self._attempts: dict[str, str] = {}
         self._lock = RLock()
 
     def client(self, **options: Any) -> Client:
@@ -123,6 +125,7 @@ class FakeService:
     def _sign(self, row: dict[str, Any]) -> None:
         self.generation += 1
         row |= {"hash": f"0x{token_hex(32)}", "signature": _signature(token_hex(32), token_hex(32), 27)}
+        self._attempts[row["hash"]] = row["id"]
         row["gas_limit"] = row["gas_limit"] or 21_000
 
     def _respond(self, request: httpx.Request) -> httpx.Response:
@@ -145,7 +148,8 @@ class FakeService:
         path = request.url.raw_path.decode().partition("?")[0].removeprefix(PREFIX)
         if (name := f"{request.method} {path}") in self.data:
             data = self.data[name]
-            return self._ok_list(data) if isinstance(data, list) else self._ok(data, result=data)
+            is_page = request.method == "GET" and isinstance(data, list)
+            return self._ok_list(data) if is_page else self._ok(data, result=data)
         for pattern, operation in OPERATIONS.items():
             if found := re.fullmatch(pattern, name):
                 return operation(self, request, *map(unquote, found.groups()))
@@ -173,7 +177,8 @@ class FakeService:
 
     def _fee_tokens(self, request: httpx.Request) -> httpx.Response:
         common = {"network": NETWORK, "enabled": True, "margin_bps": 0, "max_spread_bps": 0, "sources": []}
-        tokens = [{"address": each, "decimals": self._decimals[each]} for each in self._decimals]
+        is_found = request.url.params.get("network", NETWORK) == NETWORK
+        tokens = [{"address": each, "decimals": self._decimals[each]} for each in self._decimals if is_found]
         return self._ok_list([common | each | {"id": each["address"], "symbol": each["address"]} for each in tokens])
 
     def _sign_content(self, request: httpx.Request, relayer_id: str) -> httpx.Response:
@@ -225,6 +230,8 @@ class FakeService:
     def _has(self, row: dict[str, Any], name: str, value: str) -> bool:
         if name == "idempotency_key":
             return bool(self._keys.get((row["relayer_id"], value), ("",))[0] == row["id"])
+        if name == "hash":
+            return bool(self._attempts.get(value.lower()) == row["id"])
         if name == "metadata":
             key, _, value = value.partition(":")
             return bool(row[name].get(key) == value)

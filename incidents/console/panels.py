@@ -102,7 +102,7 @@ class IncidentPanel(Panel):
             "Start": exact(incident.started_at),
             **({"End": exact(incident.ended_at)} if incident.ended_at else {}),
             "Duration": duration(incident.started_at, incident.ended_at),
-            # Until the next reading notes it, the causes of an open one have it.
+            # The next reading stores it for an open incident; until then, the rows of its causes show it.
             **({"Acknowledged": acknowledgement(incident)} if incident.ended_at or incident.acknowledged_at else {}),
             "Relayers": self._relayers(request, incident),
         }
@@ -129,11 +129,11 @@ class IncidentPanel(Panel):
 def causes_of(request: HttpRequest, incident: Incident) -> Rows:
     """Return the rows of "Needs attention" that an incident consists of now, for the user."""
     found = rows_of(request, lambda cause: key_of(cause) == incident.key)
-    # The overview shows of these only who knows of them.
+    # On the overview, acknowledged rows have no example.
     examples = examples_of(found.subjects, [row.cause for row in found.acknowledged])
     return replace(
         found,
-        # They lead elsewhere.
+        # Without a link to this page.
         rows=[replace(row, incident_url="") for row in found.rows],
         acknowledged=[replace(row, example=examples.get(row.cause.key)) for row in found.acknowledged],
     )

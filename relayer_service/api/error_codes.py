@@ -56,7 +56,11 @@ class ErrorCode(StrEnum):
     INSUFFICIENT_SCOPE = "insufficient_scope", (403,), "The token lacks the scope that `WWW-Authenticate` names."
     TOKEN_LIMITED = "token_limited", (403,), "The token's `allowed_relayers` or spending rules forbid this change."
     RELAYER_PAUSED = "relayer_paused", (403,), "The relayer is paused."
-    RELAYER_DISABLED = "relayer_disabled", (403,), "The health check disabled the relayer. It accepts transactions."
+    RELAYER_DISABLED = (
+        "relayer_disabled",
+        (403,),
+        "The health check has disabled the relayer: it signs nothing for callers, but still accepts transactions.",
+    )
     SIGNING_NOT_ALLOWED = "signing_not_allowed", (403,), "The relayer's `allow_signing` lacks what is to be signed."
     SPENDING_REFUSED = "spending_refused", (403,), "A spending rule of the relayer or of the token refuses this."
     NOT_REQUESTER = "not_requester", (403,), "Another token requested the transaction, and this one lacks `manage`."

@@ -111,7 +111,9 @@ class ResourceAdmin(AuditedAdmin, PreferencesAdmin, ModelAdmin):
     ) -> dict[str | None, str]:
         if not state_filter.is_counted:
             return {}
-        if changelist.query or changelist.has_active_filters:
+        # Links to the list may have lookups that no filter shows.
+        lookups = self.allowed_lookups - {state_filter.parameter_name}
+        if changelist.query or changelist.has_active_filters or any(map(request.GET.get, lookups)):
             return {} if changelist.tab else filtered_tab_counts(changelist.of_all_states, state_filter)
         return tab_counts(self.get_queryset(request), state_filter)
 

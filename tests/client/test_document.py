@@ -15,7 +15,7 @@ import pytest
 from relayer_client import AsyncClient, AsyncPages, AsyncRelayer, Client, Relayer
 from relayer_client.encoding import decode
 from relayer_client.fees import FeeEstimate, FeeQuote
-from relayer_client.fields import DeliveryFilter, RelayerFilter
+from relayer_client.fields import DeliveryJobFilter, RelayerJobFilter
 from relayer_client.results import Transaction
 from tests.client.examples import TRANSACTION
 from tests.documents import EXTENSIONS, read_document
@@ -194,7 +194,13 @@ def test_a_method_accepts_the_fields_of_the_body() -> None:
         assert (method, required - DEFAULTS) == (method, set(fields.__required_keys__))
 
 
-@pytest.mark.parametrize("kind", [RelayerFilter, DeliveryFilter])
+def test_a_filter_of_a_list_can_be_none() -> None:
+    for method in METHODS.values():
+        for filters in get_args(get_type_hints(method).get("filters")):
+            assert all(NoneType in get_args(hint) for hint in get_type_hints(filters).values()), method
+
+
+@pytest.mark.parametrize("kind", [RelayerJobFilter, DeliveryJobFilter])
 def test_a_filter_of_a_job_has_no_null(kind: Any) -> None:
     assert not [name for name, hint in get_type_hints(kind).items() if NoneType in get_args(hint)]
 

@@ -167,6 +167,14 @@ def test_a_response_that_cannot_be_read_leaves_a_doubt() -> None:
                 assert raised.value.request_id == "5e0f"
 
 
+def test_an_error_that_a_gateway_returns_as_200_leaves_a_doubt() -> None:
+    answer = Answer(200, {"error": {"code": 504, "message": "Gateway Timeout"}})
+    with calling(answer) as (server, client), pytest.raises(errors.InvalidResponse) as raised:
+        send(client)
+    assert raised.value.may_have_been_carried_out
+    assert keys(server.requests) == [raised.value.idempotency_key]
+
+
 def test_a_refused_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(transport, "sleep", pauses.append)

@@ -174,6 +174,20 @@ def test_stuck_transactions_are_one_incident_also_while_the_chain_is_halted(cloc
     assert [line.partition(":")[0] for line in written(ops)] == ["began"]
 
 
+@pytest.mark.parametrize(("position", "is_ended"), [(0, False), (1, True)])
+def test_a_node_that_is_down_hides_what_is_stuck_of_its_relayers_only(
+    clock: Clock, position: int, is_ended: bool
+) -> None:
+    relayers(2)
+    lane = sending.lane(Relayer.objects.order_by("pk")[position])
+    sending.transaction(lane, nonce=1, status="submitted", sent_at=NOON, created_at=NOON - timedelta(hours=1))
+    watch(clock)
+    Transaction.objects.all().delete()
+    node_down(clock, 1)
+    watch(clock, times=14)
+    assert (Incident.objects.get(kind="stuck").ended_at is not None) == is_ended
+
+
 def test_a_route_gets_what_it_matches_only_later(clock: Clock) -> None:
     relayers(1)
     severe = route("severe", severe_only=True, kinds=["node_down"])

@@ -15,6 +15,7 @@ from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import acted, changed, record, snapshot
 from relayer_service.storage.selections import Selection
 from relayers.models import Relayer, RelayerTag
+from tests.notifications.admin_pages import told
 from tests.relayers.factories import relayer
 from tokens import uses
 from tokens.models import AccessToken, TokenUse
@@ -184,6 +185,25 @@ def test_the_relayers_that_a_leaked_token_reaches_are_paused_together(
     assert ("No relayer is left to pause." in shown, "pause_reached" in shown) == (True, False)
     again = admin_client.get(f"{page}pause_reached/", follow=True).content.decode()
     assert "No relayers to pause." in again
+
+
+def test_whoever_pauses_a_part_of_many_relayers_is_told_to_repeat_it(
+    admin_client: Client, admin_user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("relayers.admin.MAX_LISTED", 1)
+    for name in ("a", "b"):
+        relayer(identifier=name)
+    token, _ = issue(name="ci", user=admin_user, scopes=["send"])
+    asked = admin_client.get(f"{LIST}{token.pk}/pause_reached/")
+    assert told(asked) == ["At most 1 relayers are paused at once: repeat this for the rest."]
+
+
+def test_staff_who_may_pause_may_do_more_than_view_the_page_of_a_leaked_token(
+    client: Client, admin_user: User, viewer: User
+) -> None:
+    viewer.user_permissions.add(*Permission.objects.filter(codename__in=["view_relayer", "pause_relayer"]))
+    token, _ = issue(name="ci", user=admin_user, scopes=["send"])
+    assert "Ask an Operator" not in client.get(f"{LIST}{token.pk}/leaked/").content.decode()
 
 
 def revoke_button_is_primary(client: Client, page: str) -> bool:

@@ -207,6 +207,16 @@ def test_what_is_known_of_a_transaction_finds_it(admin_client: Client, lane: Lan
         assert found(admin_client, f"q={query}") == expected, query
 
 
+def test_a_search_with_many_matches_finds_those_of_the_chosen_status(
+    admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transactions.admin.MANY", 1)
+    sent(lane, 7, identifier="tx-1")
+    for identifier, status in (("7-a", Status.PENDING), ("7-b", Status.FAILED), ("7-c", Status.PENDING)):
+        factories.transaction(lane, identifier=identifier, status=status)
+    assert found(admin_client, "q=7&status=failed") == ["7-b"]
+
+
 def test_the_page_shows_progress_attempts_payload_and_receipt(admin_client: Client, lane: Lane) -> None:
     row = confirmed(lane)
     Transaction.objects.filter(pk=row.pk).update(

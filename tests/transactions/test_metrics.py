@@ -87,6 +87,12 @@ def test_lanes_and_open_transactions_are_counted(clock: Clock) -> None:
     }
 
 
+def test_a_lane_without_funds_is_counted_as_such_while_its_nodes_fail() -> None:
+    create_lane(waiting="nodes", waiting_since=NOON, missing_text="5")
+    found = lane_samples()
+    assert [found[f"relayer_lanes{{state={state}}}"] for state in ("funds", "nodes")] == [1, 0]
+
+
 def test_the_wait_of_the_oldest_due_request_is_reported_by_network(clock: Clock) -> None:
     lane, local, paused = create_lane(1), *(create_lane(number, network="hardhat") for number in (2, 3))
     Relayer.objects.filter(lane=paused).update(paused=True)

@@ -16,7 +16,7 @@ from relayer_service.console.lists import changelists
 from relayers.models import RelayerHealth
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.clock import NOON, Clock, clock
-from tests.relayer_service.admin.overview_pages import attention, links, part, parts, rows, text
+from tests.relayer_service.admin.overview_pages import attention, links, part, parts, posted, rows, text
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from transactions.console.overview import late_rows
@@ -87,6 +87,21 @@ def test_lanes_that_do_not_send_are_grouped_by_network_and_reason(client: Client
     others = staff_who_may(client, "view_relayer", "view_lane")
     assert about_transactions(others) == []
     assert "Transactions" not in parts(others)
+
+
+def test_an_acknowledged_lack_of_funds_is_shown_again_for_another_lane(client: Client, clock: Clock) -> None:
+    staff = staff_who_may(client, *VIEW, "acknowledge")
+    title = "sepolia: lanes that wait for funds"
+    missing: dict[str, Any] = {"waiting": "funds", "waiting_since": ago(minutes=2), "missing_text": "5"}
+    create_lane(1, **missing)
+    second = Lane.objects.filter(pk=create_lane(2, **missing).pk)
+    staff.post("/admin/attention/acknowledge/", posted(staff, title))
+    clock.forward(120)
+    second.update(waiting="nodes", waiting_since=NOON + timedelta(seconds=90))
+    assert about_transactions(staff) == []
+    second.update(waiting="", waiting_since=None, missing_text="")
+    create_lane(3, **missing | {"waiting_since": NOON + timedelta(seconds=30)})
+    assert [line.partition(" Treasury")[0] for line in about_transactions(staff)] == [f"{title} 2 lanes"]
 
 
 def test_transactions_that_wait_too_long_are_named_once_per_relayer(client: Client) -> None:

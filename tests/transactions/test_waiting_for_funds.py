@@ -18,6 +18,7 @@ from tests.relayers import factories as relayers
 from tests.transactions import factories
 from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
+from transactions.console.formatting import lane_reason
 from transactions.lanes import leasing
 from transactions.models import Lane, Transaction, Waiting
 from transactions.records.reasons import status_reason
@@ -88,6 +89,11 @@ def test_a_failing_signer_does_not_hide_what_is_missing(
     take_turn(lane)
     lane = Lane.objects.get()
     assert (lane.waiting, int(lane.missing_text) // 10**18, lane.needs_funds) == ("signer", 1, True)
+
+
+def test_a_lane_that_waits_for_nothing_lacks_no_funds() -> None:
+    lane = factories.lane(relayers.relayer(), missing_text="5")
+    assert (lane.needs_funds, lane_reason(lane)) == (False, "")
 
 
 def test_what_no_account_can_have_stops_no_lane(local_chain: LocalChain) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.db.models import Min, Q, QuerySet, Value
+from django.db.models import Case, Min, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
@@ -154,7 +154,7 @@ def queries() -> list[Any]:
                 since,
                 Value(int(name == HELD)),
                 # A lane without funds whose nodes fail meanwhile does not wait anew.
-                UNKNOWN if name == Waiting.FUNDS else None,
+                Case(When(waiting=name, then=since)) if name == Waiting.FUNDS else None,
             )
             for name, since in SINCE.items()
         ),

@@ -144,8 +144,8 @@ class Lane(Leased):
 
     @property
     def missing(self) -> MissingFunds:
-        """What is missing for its transactions that wait for funds."""
-        amount = int(self.missing_text) if self.missing_text else None
+        """What is missing for its transactions that wait for funds; nothing if it waits for nothing."""
+        amount = int(self.missing_text) if self.waiting and self.missing_text else None
         # Of what was read before its nodes or signer failed, only the amount is known.
         is_minimum = self.waiting in {Waiting.NODES, Waiting.SIGNER} or self.waiting_details.startswith(AT_LEAST)
         return MissingFunds(amount, is_minimum)
@@ -153,7 +153,7 @@ class Lane(Leased):
     @property
     def needs_funds(self) -> bool:
         """Whether it waits for funds, as far as known: see `NEEDS_FUNDS`."""
-        return self.waiting == Waiting.FUNDS or bool(self.missing_text)
+        return self.waiting == Waiting.FUNDS or self.missing.amount is not None
 
     @property
     def halted_since(self) -> datetime | None:

@@ -228,7 +228,7 @@ class AsyncRelayer:
         return await self.client.call(
             "POST",
             f"{self._path}/rpc",
-            read=lambda response: decode(kind, response["result"]),
+            read=lambda response: decode(kind, errors.rpc_result(response)),
             body=body,
             repeatable=repeatable,
         )

@@ -148,14 +148,12 @@ def _at_most(left: float, timeouts: Mapping[str, float | None]) -> dict[str, flo
 
 
 def _result(response: httpx.Response, key: str | None, read: Callable[[Any], Any]) -> Any:
-    """Return what `read` finds in a response; raise the error of a JSON-RPC call."""
+    """Return what `read` finds in a response."""
     try:
         body = response.json()
     except ValueError:
         raise errors.InvalidResponse(f"The response is not JSON (HTTP {response.status_code}).", key) from None
     with errors.unreadable_as_error(key):
-        if isinstance(body, dict) and isinstance(error := body.get("error"), dict):
-            raise errors.rpc_error(error)
         return read(body)
 
 

@@ -227,7 +227,7 @@ class Relayer:
         return self.client.call(
             "POST",
             f"{self._path}/rpc",
-            read=lambda response: decode(kind, response["result"]),
+            read=lambda response: decode(kind, errors.rpc_result(response)),
             body=body,
             repeatable=repeatable,
         )

@@ -72,7 +72,7 @@ class ResourceList(ChangeList):
         self.of_all_states = rows
         tabs = [spec for spec in self.filter_specs if isinstance(spec, StateFilter)]
         for spec in tabs:
-            rows = spec.of_state(rows)
+            rows = spec.of_state(rows) if spec.is_counted else rows
         self.tab = next((spec.value() for spec in tabs if spec.value()), None)
         self.filter_specs = [spec for spec in self.filter_specs if spec not in tabs]
         self.has_filters = bool(self.filter_specs)

@@ -39,8 +39,11 @@ class StateFilter(DropdownFilter):
         return [(state, self.label(state)) for state in self.current_conditions()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Return all rows: the list filters them by state last, as its tabs count those of the other filters."""
-        return queryset
+        """Return the rows of the state, or all if tabs are counted: then the list filters them by state last.
+
+        A search that keeps only some of many matches must find those of the state.
+        """
+        return queryset if self.is_counted else self.of_state(queryset)
 
     def of_state(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         condition = self.current_conditions().get(self.value())

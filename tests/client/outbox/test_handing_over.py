@@ -133,6 +133,7 @@ def test_what_may_succeed_later_stays_queued(outbox: None, fake: FakeService, cl
         (refused(503, "nodes_unavailable"), set()),
         (refused(503, "database_unavailable"), {"payout-0"}),
         *((answer, {"payout-0"}) for answer in (refused(500, "internal_error"), Answer(504, b""), DROP)),
+        (Answer(200, {"error": {"code": 504, "message": "Gateway Timeout"}}), {"payout-0"}),
     ],
     ids=lambda value: str(getattr(value, "status", "")),
 )

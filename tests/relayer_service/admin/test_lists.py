@@ -101,6 +101,12 @@ def test_tabs_count_what_is_filtered_up_to_a_limit_and_in_one_query(
     assert counted("q=r-") == (["All 2+", *names[1:4], "Paused 2+", *names[5:7], "Unknown 2+", "Active"], 0)
 
 
+def test_tabs_count_what_a_link_to_the_list_selects(admin_client: Client) -> None:
+    for name in ("a", "b", "c"):
+        factories.relayer(identifier=name)
+    assert titles(admin_client.get(f"{LIST}?identifier__in=a,b"))[0] == "All 2"
+
+
 def chips(page: Any) -> list[tuple[str, str]]:
     """The active filters of a list: what each is called, and where it leads to."""
     found = re.search(r'<ul class="active-filters".*?</ul>', page.content.decode(), re.DOTALL)
