@@ -1,6 +1,8 @@
 import importlib
 import os
+import sys
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from django.apps import AppConfig
@@ -25,17 +27,35 @@ class SampleConfig(AppConfig):
         relayer_lookup.CACHE_SECONDS = 0
 
 
+ROOT = "tests.sample.urls"
+HANDLERS = ("handler400", "handler403", "handler404", "handler500")
+
+
 def route_extensions(setting: str, **kwargs: Any) -> None:
     """Route what the extensions have that a test switches on or off; a service does it once, when it starts."""
     if setting != "EXTENSIONS":
         return
-    names = (*(f"{app}.urls" for app in settings.RESOURCES), "relayer_service.urls", "tests.sample.urls")
-    for name, routes in zip(names, built_routes(names, tuple(settings.EXTENSIONS)), strict=True):
+    names = (*(f"{app}.urls" for app in settings.RESOURCES), "relayer_service.urls", ROOT)
+    enabled = tuple(settings.EXTENSIONS)
+    for name, routes in zip(names, built_routes(names, enabled), strict=True):
         importlib.import_module(name).urlpatterns = routes  # type: ignore[attr-defined]
-    clear_url_caches()
+    if settings.ROOT_URLCONF.startswith(ROOT):
+        settings.ROOT_URLCONF = root(enabled)
+    else:
+        clear_url_caches()
 
 
 @cache
 def built_routes(names: tuple[str, ...], enabled: tuple[str, ...]) -> list[list[Any]]:
     """Return the routes of each module, built once for each choice of extensions: it takes longer than most tests."""
     return [importlib.reload(importlib.import_module(name)).urlpatterns for name in names]
+
+
+@cache
+def root(enabled: tuple[str, ...]) -> str:
+    """Return a copy of the root's routes under a name of its own, by which Django keeps what it has compiled of them."""
+    module = importlib.import_module(ROOT)
+    copy = ModuleType(".".join((ROOT, *enabled)))
+    copy.__dict__.update(urlpatterns=module.urlpatterns, **{name: getattr(module, name) for name in HANDLERS})
+    sys.modules[copy.__name__] = copy
+    return copy.__name__
