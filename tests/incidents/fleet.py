@@ -45,11 +45,12 @@ def node_up() -> None:
     RelayerHealth.objects.update(**values, disabled_reason_type="", disabled_reason_details="")
 
 
-def watch(clock: Clock, seconds: int = 10, times: int = 1) -> None:
-    """Let time pass, in the steps of the worker."""
-    for _ in range(times):
-        clock.forward(seconds)
-        watching.watch()
+def watch(clock: Clock, seconds: int = 10) -> None:
+    """Let time pass: workers read after ten seconds, and at its end."""
+    for step in (10, seconds - 10):
+        if step:
+            clock.forward(step)
+            watching.watch()
 
 
 def run(clock: Clock, seconds: int) -> None:

@@ -36,7 +36,7 @@ def test_a_problem_is_announced_with_its_number_once_it_has_lasted(clock: Clock)
     node_down(clock)
     watch(clock)
     assert written() == []
-    watch(clock, times=5)
+    watch(clock, 50)
     assert written() == [f"began: {TITLE}, 31 relayers"]
     (incident,) = incidents()
     assert AlertMessage.objects.get().data == {
@@ -62,7 +62,7 @@ def test_what_ends_at_once_sends_nothing_and_is_in_the_history(clock: Clock) -> 
     node_down(clock)
     watch(clock)
     node_up()
-    watch(clock, times=20)
+    watch(clock, 200)
     (incident,) = incidents()
     assert (written(), incident.largest, incident.ended_at) == ([], 1, NOON + timedelta(seconds=20))
 
@@ -72,10 +72,10 @@ def test_it_is_reported_once_when_it_grows_tenfold_and_when_it_ends(clock: Clock
     ops = route(kinds=["node_down"])
     for number in (1, 9, 10, 99, 150):
         node_down(clock, number)
-        watch(clock, times=6)
+        watch(clock, 60)
     AlertMessage.objects.update(state="sent", due_at=None)
     node_up()
-    watch(clock, times=15)
+    watch(clock, 150)
     assert written(ops) == [
         f"began: {TITLE}, 1 relayer",
         f"grew: Worse: {TITLE}, 10 relayers",
@@ -88,12 +88,12 @@ def test_what_is_not_severe_is_announced_later_and_once_more_when_it_is(clock: C
     relayers(1)
     ops = route(kinds=["node_down"])
     node_down(clock, disabled=False)
-    watch(clock, times=12)
+    watch(clock, 120)
     assert written(ops) == []
     watch(clock)
     AlertMessage.objects.update(state="sent", due_at=None)
     node_down(clock)
-    watch(clock, times=3)
+    watch(clock, 30)
     assert [message.data["severity"] for message in AlertMessage.objects.order_by("pk")] == ["warning", "severe"]
     assert [line.partition(":")[0] for line in written(ops)] == ["began", "grew"]
 
@@ -112,7 +112,7 @@ def test_a_part_that_cannot_be_read_ends_no_problem_and_hides_no_other(
         patch.setattr("relayers.console.overview.attention", fail)
         hook = factories.notification("hook")
         type(hook).objects.filter(pk=hook.pk).update(failing_since=NOON, failing_error="Returned HTTP 500.")
-        watch(clock, times=20)
+        watch(clock, 200)
     assert {incident.kind: incident.absent_since for incident in Incident.objects.exclude(kind="silent_worker")} == {
         "node_down": None,
         "webhook_failing": None,
@@ -125,7 +125,7 @@ def test_what_comes_back_after_its_end_is_another_incident(clock: Clock) -> None
         node_down(clock)
         watch(clock)
         node_up()
-        watch(clock, times=14)
+        watch(clock, 140)
     assert [incident.ended_at is not None for incident in incidents()] == [True, True]
 
 
@@ -144,18 +144,18 @@ def test_missing_funds_are_one_incident_also_while_nodes_fail(clock: Clock) -> N
     ops = route(kinds=["waiting_for_funds"])
     for relayer in Relayer.objects.order_by("pk")[:3]:
         sending.lane(relayer, waiting="funds", missing_text="5", waiting_since=NOON - timedelta(minutes=5))
-    watch(clock, times=14)
+    watch(clock, 140)
     # Its lanes are read again a minute after the first checks have failed.
     Lane.objects.update(waiting="nodes", waiting_since=clock.now)
-    watch(clock, times=5)
+    watch(clock, 50)
     node_down(clock)
-    watch(clock, times=60)
+    watch(clock, 600)
     node_up()
     Lane.objects.update(waiting="funds", waiting_since=clock.now)
-    watch(clock, times=14)
+    watch(clock, 140)
     assert written(ops) == [f"began: {NETWORK}: lanes that wait for funds, 3 lanes"]
     Lane.objects.update(waiting="", waiting_since=None, missing_text="")
-    watch(clock, times=14)
+    watch(clock, 140)
     assert [line.partition(":")[0] for line in written(ops)] == ["began", "ended"]
 
 
@@ -166,11 +166,11 @@ def test_stuck_transactions_are_one_incident_also_while_the_chain_is_halted(cloc
     chain = ChainWatch.objects.create(chain_id=11155111, nodes_digest="x")
     lane = sending.lane(Relayer.objects.get(), watch=chain, **looks)
     sending.transaction(lane, nonce=1, status="submitted", sent_at=NOON, created_at=NOON - timedelta(hours=1))
-    watch(clock, times=14)
+    watch(clock, 140)
     ChainWatch.objects.update(halted_since=NOON)
-    watch(clock, times=14)
+    watch(clock, 140)
     ChainWatch.objects.update(halted_since=None)
-    watch(clock, times=14)
+    watch(clock, 140)
     assert [line.partition(":")[0] for line in written(ops)] == ["began"]
 
 
@@ -184,7 +184,7 @@ def test_a_node_that_is_down_hides_what_is_stuck_of_its_relayers_only(
     watch(clock)
     Transaction.objects.all().delete()
     node_down(clock, 1)
-    watch(clock, times=14)
+    watch(clock, 140)
     assert (Incident.objects.get(kind="stuck").ended_at is not None) == is_ended
 
 
@@ -192,7 +192,7 @@ def test_a_route_gets_what_it_matches_only_later(clock: Clock) -> None:
     relayers(1)
     severe = route("severe", severe_only=True, kinds=["node_down"])
     node_down(clock, disabled=False)
-    watch(clock, times=5)
+    watch(clock, 50)
     assert written() == []
     node_down(clock)
     watch(clock)
@@ -226,7 +226,7 @@ def test_a_route_gets_alerts_by_kind_network_tag_and_severity(
     save_tags({one.pk: ["eu"], other.pk: ["prod"]})
     route(**changes)
     node_down(clock, disabled=False)
-    watch(clock, times=14)
+    watch(clock, 140)
     assert AlertMessage.objects.filter(key__startswith="node_down").count() == number
 
 
@@ -235,9 +235,9 @@ def test_a_later_message_replaces_those_that_were_not_sent(clock: Clock) -> None
     relayers(1)
     ops = route(kinds=["node_down"])
     node_down(clock)
-    watch(clock, times=4)
+    watch(clock, 40)
     node_up()
-    watch(clock, times=14)
+    watch(clock, 140)
     states = list(AlertMessage.objects.filter(route=ops).order_by("pk").values_list("event", "state"))
     assert states == [("began", "skipped"), ("ended", "pending")]
 
@@ -248,9 +248,9 @@ def test_a_new_incident_does_not_wait_behind_what_nobody_was_told_of_earlier_one
     ops = route(kinds=["node_down"])
     for _ in range(3):
         node_down(clock)
-        watch(clock, times=4)
+        watch(clock, 40)
         node_up()
-        watch(clock, times=14)
+        watch(clock, 140)
     states = list(AlertMessage.objects.filter(route=ops).order_by("pk").values_list("event", "state"))
     assert states == [*[("began", "skipped"), ("ended", "skipped")] * 2, ("began", "skipped"), ("ended", "pending")]
 
@@ -259,10 +259,10 @@ def test_a_message_that_a_worker_has_begun_to_send_is_not_left_out(clock: Clock)
     relayers(1)
     ops = route(kinds=["node_down"])
     node_down(clock)
-    watch(clock, times=4)
+    watch(clock, 40)
     assert len(delivery.claim(ops.pk)) == 1
     node_up()
-    watch(clock, times=14)
+    watch(clock, 140)
     states = list(AlertMessage.objects.filter(route=ops).order_by("pk").values_list("event", "state"))
     assert states == [("began", "pending"), ("ended", "pending")]
 
@@ -277,7 +277,7 @@ def test_an_incident_keeps_its_relayers_and_who_acknowledged_it(clock: Clock, cl
     node_down(clock)
     watch(clock)
     node_up()
-    watch(clock, times=14)
+    watch(clock, 140)
     (incident,) = incidents()
     assert incident.relayers.count() == 3
     assert (incident.acknowledged_by, incident.note) == ("ada", "On it")
@@ -291,7 +291,7 @@ def test_the_relayers_of_an_incident_are_stored_up_to_a_maximum(clock: Clock, mo
     node_down(clock, 3)
     watch(clock)
     node_down(clock)
-    watch(clock, times=2)
+    watch(clock, 20)
     assert (incidents()[0].relayers.count(), incidents()[0].largest) == (4, 6)
 
 
@@ -326,7 +326,7 @@ def test_a_silent_worker_is_an_incident_until_another_starts(clock: Clock) -> No
     incident = Incident.objects.get(kind="silent_worker", title="Workers that were killed or hang")
     WorkerProcess.objects.beat("b:1")
     WorkerProcess.objects.silent()
-    watch(clock, times=14)
+    watch(clock, 140)
     incident.refresh_from_db()
     assert incident.ended_at is not None
 
@@ -349,7 +349,7 @@ def test_incidents_are_deleted_with_the_audit_log(clock: Clock, settings: Any) -
     node_down(clock)
     watch(clock)
     node_up()
-    watch(clock, times=14)
+    watch(clock, 140)
     message(route(), incidents()[0])
     clock.forward(settings.AUDIT_KEEP_DAYS * 86_400 - 3_600)
     watching.prune()
