@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from django.core.cache import caches
+from django.core.cache.backends.redis import RedisCache
 from django.db import connection, connections
 
 PATIENCE_SECONDS = 600
@@ -53,6 +55,7 @@ def in_threads(*works: Callable[[], Any]) -> list[Any]:
             results[number] = works[number]()
         finally:
             connections.close_all()
+            disconnect_caches()
 
     threads = [threading.Thread(target=run, args=[number]) for number in range(len(works))]
     for thread in threads:
@@ -61,3 +64,10 @@ def in_threads(*works: Callable[[], Any]) -> list[Any]:
         thread.join()
     assert len(results) == len(works)
     return [results[number] for number in range(len(works))]
+
+
+def disconnect_caches() -> None:
+    """Close the connections of this thread's caches: those of an ended thread stay open until they are collected."""
+    for each in caches.all(initialized_only=True):
+        if isinstance(each, RedisCache):
+            each._cache.get_client(write=True).connection_pool.disconnect()

@@ -53,7 +53,7 @@ def built_routes(names: tuple[str, ...], enabled: tuple[str, ...]) -> list[list[
 
 @cache
 def root(enabled: tuple[str, ...]) -> str:
-    """Return the name of a copy of the root: Django keeps what it has compiled of routes by the name of their module."""
+    """Return the name of a copy of the root: Django keeps compiled routes by the name of their module."""
     module = importlib.import_module(ROOT)
     copy = ModuleType(".".join((ROOT, *enabled)))
     copy.__dict__.update(urlpatterns=module.urlpatterns, **{name: getattr(module, name) for name in HANDLERS})
