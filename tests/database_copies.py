@@ -26,6 +26,7 @@ def copied(folder: Path, process: str) -> Iterator[None]:
         creation.clone_test_db(process, verbosity=0, autoclobber=True)
         (users / process).touch()
     database["NAME"] = creation.get_test_db_clone_settings(process)["NAME"]
+    database["TEST"]["NAME"] = migrated
     yield
     creation.destroy_test_db(name, verbosity=0)
     with locked(folder):

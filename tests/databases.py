@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -32,11 +33,30 @@ def empty(alias: str, folder: Path) -> Iterator[str]:
         with sqlite(alias, folder / f"{alias}.sqlite3"):
             yield alias
         return
+    with created(alias, "CREATE DATABASE {}"):
+        yield alias
+
+
+@contextmanager
+def migrated(alias: str, folder: Path) -> Iterator[str]:
+    """Name a copy of the database that those of the tests were copied from, of the engine that the tests run on."""
+    source = connection.settings_dict["TEST"]["NAME"]
+    if connection.vendor == "sqlite":
+        with sqlite(alias, Path(shutil.copy(source, folder / f"{alias}.sqlite3"))):
+            yield alias
+        return
+    with created(alias, f"CREATE DATABASE {{}} TEMPLATE {source}"):
+        yield alias
+
+
+@contextmanager
+def created(alias: str, statement: str) -> Iterator[None]:
+    """Name a database of PostgreSQL that a statement creates."""
     name = f"{connection.settings_dict['NAME']}_{alias}"
-    run_patiently(f"DROP DATABASE IF EXISTS {name}", f"CREATE DATABASE {name}")
+    run_patiently(f"DROP DATABASE IF EXISTS {name}", statement.format(name))
     try:
         with named(alias, connection.settings_dict | {"NAME": name}):
-            yield alias
+            yield
     finally:
         run_patiently(f"DROP DATABASE {name}")
 

@@ -122,6 +122,7 @@ def test_a_restore_fails_unless_every_row_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.postgresql
 @pytest.mark.django_db(transaction=True)
 def test_a_move_from_sqlite_keeps_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

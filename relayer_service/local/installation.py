@@ -12,6 +12,8 @@ PIN = re.compile(r"^[\w.-]+(\[.*\])?==", re.MULTILINE)
 # Starts of the line that pip prints per package.
 FETCHED = ("Collecting ", "Requirement already satisfied: ")
 PIP = ["-m", "pip", "install", "--disable-pip-version-check", "--no-color", "--progress-bar=off", "--require-hashes"]
+# Python compiles a module when it is first imported, and most never are.
+PIP += ["--no-compile"]
 # Progress is printed this many times.
 PARTS = 4
 

@@ -110,10 +110,9 @@ def test_the_last_release_writes_to_every_table_during_and_after_migrate(tmp_pat
 @pytest.mark.django_db(transaction=True)
 def test_a_key_is_the_same_request_for_both_releases(tmp_path: Path) -> None:
     release.extract(tmp_path / "old")
-    with databases.empty("keys", tmp_path) as alias:
+    with databases.migrated("keys", tmp_path) as alias:
         url = processes.database_url(alias)
         old, new = (checkout(code, url, tmp_path) for code in (tmp_path / "old", PROJECT))
-        new.migrate()
 
         def send(code: Checkout, *requests: list[Any]) -> list[list[Any]]:
             command = [sys.executable, "-P", str(SENDS), json.dumps(requests)]
