@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError, close_old_connections, connection, transaction
 
@@ -48,7 +49,6 @@ def postgresql(
     url: str, pool_size: int, statement_timeout_ms: int, lock_timeout_ms: int, prepare: bool
 ) -> dict[str, Any]:
     """Return the configuration of PostgreSQL. libpq parses the URL, which may have any of its options."""
-    import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
     from relayer_service.database.postgresql.outages import Connection
@@ -77,7 +77,8 @@ def is_unavailable(error: BaseException | None) -> bool:
     # SQLite raises operational errors for invalid statements too.
     cause = error.__cause__ if isinstance(error, OperationalError) else None
     wrong_statement = isinstance(cause, sqlite3.Error) and cause.sqlite_errorcode == sqlite3.SQLITE_ERROR
-    return isinstance(error, OperationalError) and not wrong_statement
+    # Django passes on psycopg's own error where it closes the cursor of rows that are read in chunks.
+    return isinstance(error, (OperationalError, psycopg.OperationalError)) and not wrong_statement
 
 
 def require_room() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import OperationalError, connections
+from django.db.models.sql.compiler import cursor_iter
 
 from relayer_service.database.access import is_unavailable
 from relayer_service.database.postgresql import base, outages
@@ -98,6 +99,18 @@ def test_a_connection_that_breaks_leads_to_the_verdict_and_back(
     # Twice if an attempt from before the end succeeds after another one has failed.
     assert said
     assert said == ["PostgreSQL is unavailable", "PostgreSQL is available again"] * (len(said) // 2)
+
+
+@pytest.mark.postgresql
+def test_a_connection_that_breaks_before_its_cursor_is_closed_is_unavailable(postgresql: Gate) -> None:
+    cursor = connections[ALIAS].chunked_cursor()
+    cursor.execute("SELECT 1")
+    rows: Any = cursor_iter(cursor, [], None, 1)
+    next(rows)
+    postgresql.close()
+    with pytest.raises(psycopg.OperationalError) as raised:
+        rows.close()
+    assert is_unavailable(raised.value)
 
 
 @pytest.mark.postgresql
