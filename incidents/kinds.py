@@ -25,6 +25,7 @@ class Kind(TextChoices):
     WORKER = "silent_worker", "Silent worker"
     HELD_LANE = "held_lane", "Held lane"
     CONTRADICTION = "contradiction", "Contradiction between nodes"
+    FAILING = "transactions_failing", "Failing transactions"
     OTHER = "other", "Anything else"
 
 
@@ -52,6 +53,7 @@ KINDS = {
     "service.workers": Kind.WORKER,
     "lanes.held": Kind.HELD_LANE,
     "transactions.disputed": Kind.CONTRADICTION,
+    "transactions.failing": Kind.FAILING,
 }
 
 

@@ -64,6 +64,9 @@ PLACES: dict[str, list[Place]] = {
     Kind.WORKER: [changelist("Periodic work", "relayer_service", "periodicrun", has_networks=False)],
     Kind.HELD_LANE: [changelist("Held lanes", "transactions", "lane", state="held")],
     Kind.CONTRADICTION: [NODES, TRANSACTIONS],
+    Kind.FAILING: [
+        changelist("Failed transactions", "transactions", "transaction", status="failed", finished="2-days")
+    ],
 }
 # Sections of docs/runbooks.md.
 RUNBOOKS: dict[str, str] = {

@@ -320,6 +320,23 @@ def test_transactions_over_a_limit_and_those_that_nodes_dispute_are_incidents(cl
     ]
 
 
+@pytest.mark.both_engines
+def test_five_failures_within_a_quarter_of_an_hour_are_an_incident(clock: Clock) -> None:
+    relayers(1)
+    lane = sending.lane(Relayer.objects.get())
+    sending.transaction(lane, status="failed", finished_at=NOON - timedelta(minutes=20))
+    found = Incident.objects.filter(kind="transactions_failing")
+    for number in range(5):
+        assert not found.exists()
+        sending.transaction(lane, status="failed", finished_at=NOON + timedelta(seconds=number))
+        watch(clock)
+    title = f"{NETWORK}: transactions that failed within 15 minutes"
+    assert [(each.title, each.number, each.relayers.count()) for each in found] == [(title, 5, 1)]
+    watch(clock, 1200)
+    watch(clock, 130)
+    assert found.get().ended_at is not None
+
+
 def test_a_silent_worker_is_an_incident_until_another_starts(clock: Clock) -> None:
     WorkerProcess.objects.create(name="a:1", beat_at=NOON, started_at=NOON, silent_since=NOON)
     watch(clock)

@@ -87,7 +87,7 @@ IS_BEHIND = Q(waiting_details__startswith=BEHIND_START, waiting_details__endswit
 IS_UNREACHABLE = Q(relayer__health__failed_checks__gt=0)
 LANES, TRANSACTIONS = "lanes.", "transactions."
 LATE, UNSENT, TOP_UPS, HALTED = "transactions.late", "unsent", "topups", "lanes.halted"
-BEHIND = "lanes.behind"
+BEHIND, FAILING = "lanes.behind", "transactions.failing"
 LIMIT, DISPUTED = "transactions.limit", "transactions.disputed"
 # What follows the network.
 TITLES: dict[str, str] = {
@@ -99,11 +99,14 @@ TITLES: dict[str, str] = {
     LATE: "transactions that wait longer than expected",
     LIMIT: "transactions that wait for a spending limit",
     DISPUTED: "transactions that nodes contradict each other about",
+    FAILING: "transactions that failed within 15 minutes",
     UNSENT: "requests that are due and have no nonce",
     TOP_UPS: "relayers that are not topped up",
 }
 DAY = timedelta(days=1)
 MAX_FAILED = 100
+# So many failures within this time, on a network, are a problem of their own: one may be a mistake of its caller.
+BURST, BURST_TIME = 5, timedelta(minutes=15)
 # A sample that costs only its gas.
 VALUE = 0
 
@@ -111,7 +114,8 @@ VALUE = 0
 def attention(request: HttpRequest) -> AttentionSubject | None:
     if not may_view(request):
         return None
-    return AttentionSubject("transactions", [cause(rows) for rows in read_groups(*queries())], examples, relayers_of)
+    found = [rows for rows in read_groups(*queries()) if rows.kind != FAILING or rows.number >= BURST]
+    return AttentionSubject("transactions", [cause(rows) for rows in found], examples, relayers_of)
 
 
 def may_view(request: HttpRequest) -> bool:
@@ -127,6 +131,7 @@ def rows_by_kind() -> dict[str, QuerySet[Any]]:
     late = late.exclude(status=Status.PENDING, due_at__lt=overdue, **enabled)
     top_ups = TopUp.objects.filter(due_at__isnull=False)
     lanes = {name: Lane.objects.filter(condition) for name, condition in CONDITIONS.items()}
+    failed = Transaction.objects.filter(pk__in=newest_failed()[:MAX_FAILED], kind=Transaction.Kind.REQUEST)
     unread = lanes[Waiting.NODES]
     lanes[Waiting.NODES] = unread.exclude(IS_BEHIND).exclude(IS_UNREACHABLE)
     lanes[Waiting.FUNDS] = Lane.objects.filter(IS_SHORT_OF_FUNDS)
@@ -137,6 +142,7 @@ def rows_by_kind() -> dict[str, QuerySet[Any]]:
         LATE: late,
         LIMIT: Transaction.objects.filter(IS_OVER_LIMIT),
         DISPUTED: Transaction.objects.filter(IS_DISPUTED),
+        FAILING: failed.filter(finished_at__gte=DatabaseNow() - BURST_TIME),
         UNSENT: unsent,
         TOP_UPS: top_ups,
     }
@@ -163,6 +169,7 @@ def queries() -> list[Any]:
         grouped(LATE, rows[LATE], network, "created_at", newest=UNKNOWN),
         grouped(LIMIT, rows[LIMIT], network, "created_at", newest=UNKNOWN),
         grouped(DISPUTED, rows[DISPUTED], network, UNKNOWN, Value(1)),
+        grouped(FAILING, rows[FAILING], network, "finished_at", newest=UNKNOWN),
         grouped(UNSENT, rows[UNSENT], network, "oldest_due", newest=UNKNOWN),
         grouped(TOP_UPS, rows[TOP_UPS], network, "created_at"),
     ]
@@ -190,6 +197,8 @@ def cause(rows: GroupedRows) -> Cause:
     elif rows.kind in (LIMIT, DISPUTED):
         status = Status.PENDING if rows.kind == LIMIT else Status.MINED
         unit, url = "transaction", transactions_url(None, status=status.value, **query)
+    elif rows.kind == FAILING:
+        unit, url = "transaction", transactions_url(None, status=Status.FAILED.value, finished="2-days", **query)
     elif rows.kind == TOP_UPS:
         unit, url = "relayer", f"{reverse('admin:relayers_relayer_changelist')}?{urlencode(query)}"
     else:
@@ -305,11 +314,14 @@ def confirmed() -> str:
 
 def failed() -> str:
     """Return how many of the newest failed transactions have ended since yesterday."""
-    newest = Transaction.objects.filter(IS_IN_STATUS[Status.FAILED]).order_by("-sequence")
     start = midnight(timezone.localdate() - DAY)
-    ends = newest.values_list("finished_at", flat=True)[:MAX_FAILED]
+    ends = newest_failed().values_list("finished_at", flat=True)[:MAX_FAILED]
     count = sum(end is not None and end >= start for end in ends)
     return f"at least {count:,}" if count == MAX_FAILED else label(f"{count:,}", "warning") if count else "0"
+
+
+def newest_failed() -> QuerySet[Any]:
+    return Transaction.objects.filter(IS_IN_STATUS[Status.FAILED]).order_by("-sequence").only("pk")
 
 
 def oldest_head() -> str:
