@@ -3,6 +3,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
 from unfold.contrib.filters.admin import DropdownFilter, TextFilter
 from unfold.decorators import display
 
@@ -70,7 +71,8 @@ class IncidentAdmin(ReadOnlyAdmin):
 
     @display(description="state")
     def shown_state(self, incident: Incident) -> str:
-        return state(incident)
+        # On a line of its own where the list is narrow.
+        return format_html("{} {}", state(incident), incident.severity.capitalize())
 
     @display(description="kind")
     def shown_kind(self, incident: Incident) -> str:

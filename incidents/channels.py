@@ -12,7 +12,7 @@ from urllib.parse import quote
 import orjson
 
 from incidents.kinds import Kind
-from incidents.messages import plain_text
+from incidents.messages import plain_text, relayers_text
 from incidents.models import AlertMessage, AlertRoute
 from notifications.delivery import signing, texts
 
@@ -59,7 +59,12 @@ def pagerduty(route: AlertRoute, message: AlertMessage, now: datetime) -> list[R
             "severity": "info" if message.event == TEST else PAGERDUTY_SEVERITY[data["severity"]],
             "timestamp": data["started_at"],
             "component": Kind(data["kind"]).label,
-            "custom_details": {"on_call": data["on_call"], "count": data["count"]},
+            "custom_details": {
+                "reason": data["reason"],
+                "relayers": relayers_text(data) or None,
+                "on_call": data["on_call"],
+                "count": data["count"],
+            },
         }
         event["client"] = SOURCE
         if data["url"]:

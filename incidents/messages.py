@@ -1,7 +1,8 @@
 """What alerts say. Pure functions."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.urls import reverse
@@ -15,20 +16,39 @@ from relayer_service.database.clock import timestamp
 Data = dict[str, Any]
 
 
-def message_data(incident: Incident, event: str, route: AlertRoute, now: datetime) -> Data:
+class Details(NamedTuple):
+    """What a message says of an incident that its row does not have."""
+
+    # Why, as "Needs attention" shows it.
+    reason: str = ""
+    # The IDs of the first relayers, and the number of all.
+    relayers: Sequence[str] = ()
+    relayer_count: int = 0
+
+
+UNKNOWN = Details()
+
+
+def message_data(
+    incident: Incident, event: str, route: AlertRoute, now: datetime, details: Details = UNKNOWN, title: str = ""
+) -> Data:
     """Return what a message about an incident says: the data of webhooks, from which all other texts are made."""
     ended = incident.ended_at
     is_end = event == AlertMessage.Event.ENDED
     number = incident.largest if is_end else incident.number
+    title = title or incident.title
     page = reverse("admin:incidents_incident_change", args=[incident.pk])
     return {
         "incident_id": incident.identifier,
         "kind": incident.kind,
         "network": incident.network or None,
-        "severity": "severe" if incident.severe else "warning",
-        "title": incident.title,
+        "severity": incident.severity,
+        "title": title,
         "count": number,
-        "summary": summary(incident, event, number),
+        "summary": summary(incident, event, title, number),
+        "reason": one_line(details.reason) or None,
+        "relayers": list(details.relayers),
+        "relayer_count": details.relayer_count,
         "started_at": timestamp(incident.started_at),
         "ended_at": timestamp(ended) if ended else None,
         "duration_seconds": int((ended - incident.started_at).total_seconds()) if ended else None,
@@ -38,9 +58,9 @@ def message_data(incident: Incident, event: str, route: AlertRoute, now: datetim
     }
 
 
-def summary(incident: Incident, event: str, number: int) -> str:
+def summary(incident: Incident, event: str, title: str, number: int) -> str:
     is_end = event == AlertMessage.Event.ENDED
-    text = one_line(f"{incident.title}, {'peak: ' if is_end else ''}{incident.counted(number)}")
+    text = one_line(f"{title}, {'peak: ' if is_end else ''}{incident.counted(number)}")
     if is_end and incident.ended_at:
         return f"Ended after {duration(incident.started_at, incident.ended_at)}: {text}"
     return f"Worse: {text}" if event == AlertMessage.Event.GREW else text
@@ -62,6 +82,9 @@ def test_data(route: AlertRoute, now: datetime) -> Data:
         "title": "Test alert",
         "count": 0,
         "summary": f"Test alert of the route {one_line(route.identifier)}",
+        "reason": None,
+        "relayers": [],
+        "relayer_count": 0,
         "started_at": timestamp(now),
         "ended_at": None,
         "duration_seconds": None,
@@ -75,9 +98,17 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def relayers_text(data: Data) -> str:
+    """Return the relayers of a message: "a, b, c and 28 others"."""
+    text, others = ", ".join(data["relayers"]), data["relayer_count"] - len(data["relayers"])
+    return f"{text} and {others:,} other{'s' if others > 1 else ''}" if others > 0 else text
+
+
 def plain_text(data: Data) -> str:
     """Return the lines below the summary, for people."""
     lines = {
+        "Reason": data["reason"],
+        "Relayers": relayers_text(data),
         "Kind": Kind(data["kind"]).label,
         "Severity": data["severity"],
         "Since": data["started_at"],

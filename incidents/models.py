@@ -62,6 +62,10 @@ class Incident(models.Model):
     def __str__(self) -> str:
         return self.title
 
+    @property
+    def severity(self) -> str:
+        return "severe" if self.severe else "warning"
+
     def counted(self, number: int) -> str:
         return f"{number:,} {self.unit if number == 1 else plural(self.unit)}"
 
@@ -110,7 +114,7 @@ class AlertRoute(Resource):
     networks = models.JSONField(default=list, blank=True)
     tags = models.JSONField(default=list, blank=True)
     severe_only = models.BooleanField(
-        "only severe problems", default=False, help_text="Red ones; otherwise yellow ones too."
+        "only severe problems", default=False, help_text="Severe problems only; otherwise warnings too."
     )
     quiet_from = models.TimeField(
         null=True, blank=True, help_text="From this time of day on, alerts wait. Empty: there are no quiet hours."

@@ -12,8 +12,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
+from incidents.details import details_of
 from incidents.kinds import Kind, Problem, problems
-from incidents.messages import message_data
+from incidents.messages import Details, message_data
 from incidents.models import AlertMessage, AlertRoute, Incident, IncidentRelayer
 from relayer_service.console.overview.attention import Cause
 from relayer_service.console.overview.incidents import all_subjects
@@ -23,6 +24,8 @@ from relayers.models import RelayerTag
 
 # Queries of primary keys, one per cause.
 RelayerKeys = list[QuerySet[Any, Any]]
+# What returns the details of an incident for its messages.
+DetailsReader = Callable[[Incident], Details]
 # What returns the relayers that have a cause, by its key.
 Readers = Mapping[str, Callable[[Cause], QuerySet[Any, Any] | None]]
 # A problem is announced once it has lasted for this long, with the number that it has by then. A node that fails is
@@ -39,6 +42,8 @@ COLUMNS = [
     "announced_severe",
     *("acknowledged_by", "acknowledged_at", "note"),
 ]
+# Of what was announced.
+TITLE = "data__title"
 PRUNE_BATCH_SIZE = 1_000
 
 
@@ -57,7 +62,11 @@ def watch() -> None:
             if incident.key in found or (is_complete and not is_hidden(incident, found, readers)):
                 observe(incident, found.get(incident.key), now)
         relayers = relayers_of(incidents, found, readers)
-        announce(incidents, relayers, now)
+
+        def read_details(incident: Incident) -> Details:
+            return details_of(incident, found.get(incident.key), subjects, relayers[incident.pk])
+
+        announce(incidents, relayers, read_details, now)
         note_acknowledgements(incidents, found)
         changed = [incident for incident in incidents if columns_of(incident) != before[incident.pk]]
         Incident.objects.bulk_update(changed, COLUMNS, batch_size=100)
@@ -138,10 +147,13 @@ def has_tag(names: Collection[str], relayers: RelayerKeys) -> bool:
     return any(RelayerTag.objects.filter(name__in=names, relayer__in=each).exists() for each in relayers)
 
 
-def announce(incidents: Sequence[Incident], relayers: Mapping[int, RelayerKeys], now: datetime) -> None:
+def announce(
+    incidents: Sequence[Incident], relayers: Mapping[int, RelayerKeys], read_details: DetailsReader, now: datetime
+) -> None:
     """Write the messages that the incidents call for, to each route that they match."""
     routes = list(AlertRoute.objects.order_by("pk"))
-    began = set(AlertMessage.objects.filter(incident__in=incidents, event=BEGAN).values_list("incident", "route"))
+    messages = AlertMessage.objects.filter(incident__in=incidents, event=BEGAN)
+    began = {(incident, route): title for incident, route, title in messages.values_list("incident", "route", TITLE)}
     for incident in incidents:
         event = next_event(incident, now)
         informed = [route for route in routes if (incident.pk, route.pk) in began]
@@ -149,9 +161,11 @@ def announce(incidents: Sequence[Incident], relayers: Mapping[int, RelayerKeys],
             # Also to routes that it did not match so far.
             others = [route for route in routes if route.enabled and route not in informed and route.matches(incident)]
             chosen = [route for route in others if not route.tags or has_tag(route.tags, relayers[incident.pk])]
-            write(incident, BEGAN, chosen, now)
+            write(incident, BEGAN, chosen, read_details, now)
         if event is not None:
-            write(incident, event, [route for route in informed if route.enabled or event == ENDED], now)
+            titles = {route.pk: began[incident.pk, route.pk] for route in informed if event == ENDED}
+            chosen = [route for route in informed if route.enabled or event == ENDED]
+            write(incident, event, chosen, read_details, now, titles)
 
 
 def next_event(incident: Incident, now: datetime) -> str | None:
@@ -170,10 +184,21 @@ def next_event(incident: Incident, now: datetime) -> str | None:
     return None
 
 
-def write(incident: Incident, event: str, routes: Sequence[AlertRoute], now: datetime) -> None:
-    """Write one message per route, and leave out earlier ones of the incident that no worker has begun to send."""
+def write(
+    incident: Incident,
+    event: str,
+    routes: Sequence[AlertRoute],
+    read_details: DetailsReader,
+    now: datetime,
+    titles: Mapping[int, str] = {},
+) -> None:
+    """Write one message per route, and leave out earlier ones of the incident that no worker has begun to send.
+
+    `titles` are by route, where the title that was announced is repeated.
+    """
     if not routes:
         return
+    details = read_details(incident)
     earlier = AlertMessage.objects.filter(key=incident.key, route__in=routes, state=PENDING, attempts=0)
     if event == BEGAN:
         # Of incidents of the same problem that have ended, unless receivers know of their begin.
@@ -192,7 +217,7 @@ def write(incident: Incident, event: str, routes: Sequence[AlertRoute], now: dat
             key=incident.key,
             event=event,
             magnitude=0 if event == BEGAN else incident.magnitude,
-            data=message_data(incident, event, route, now),
+            data=message_data(incident, event, route, now, details, titles.get(route.pk, incident.title)),
             created_at=now,
             due_at=now,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from incidents.messages import message_data
+from incidents.messages import Details, message_data
 from incidents.models import AlertMessage, AlertRoute, Incident, IncidentRelayer
 from relayers.models import Relayer
 from tests.notifications.clock import NOON
@@ -44,5 +44,5 @@ def incident(*relayers: Relayer, **changes: Any) -> Incident:
 
 def message(route: AlertRoute, incident: Incident, event: str = "began", **changes: Any) -> AlertMessage:
     values = {"route_name": route.identifier, "key": incident.key, "due_at": NOON, "created_at": NOON}
-    data = message_data(incident, event, route, NOON)
+    data = message_data(incident, event, route, NOON, changes.pop("details", Details()))
     return AlertMessage.objects.create(route=route, incident=incident, event=event, data=data, **values | changes)

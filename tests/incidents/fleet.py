@@ -17,7 +17,7 @@ NETWORK = "hardhat"
 TITLE = f"{NETWORK}: no node answers"
 
 
-def relayers(number: int, network: str = NETWORK) -> None:
+def relayers(number: int, network: str = NETWORK, **changes: Any) -> None:
     for position in range(number):
         factories.relayer(
             identifier=f"{network}-{position}",
@@ -28,6 +28,7 @@ def relayers(number: int, network: str = NETWORK) -> None:
             nonce=1,
             balance_text="5",
             checked_at=NOON,
+            **changes,
         )
 
 

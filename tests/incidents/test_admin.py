@@ -225,7 +225,14 @@ def test_an_incident_is_acknowledged_on_its_page_which_says_why_and_where_to_act
     fields = dict(re.findall(r'<input type="hidden" name="(cause|number|severe|next)" value="([^"]*)">', shown))
     response = admin_client.post("/admin/attention/acknowledge/", fields | {"note": "On it"})
     assert response["Location"] == page
-    known = text(admin_client.get(page).content.decode())
+    markup = admin_client.get(page).content.decode()
+    known = text(markup)
+    row = markup.partition('aria-label="Cause"')[2].partition("<li>")[2].partition("</li>")[0]
+    # Title, reason with who knows, start and button: the columns of the grid.
+    assert re.findall(r"^<(strong|span|time)|^ +<(form)", row, re.MULTILINE) == [
+        *[(name, "") for name in ("strong", "span", "time")],
+        ("", "form"),
+    ]
     # The cause is still there to read.
     assert ("admin, 2026-01-01 12:00 UTC: On it" in known, "the node timed out." in known) == (True, True)
     elsewhere = {**fields, "next": "https://example.com/"}
@@ -303,6 +310,7 @@ def test_an_incident_shows_its_extent_who_knew_and_what_was_sent(admin_client: C
     assert "<b>Treasury" not in page
     for each in (
         "Peak 31 relayers",
+        "State ended Severity Severe",
         "Duration 2 hours",
         "Acknowledged by ada, 2026-01-01 12:00 UTC: On it",
         "Runbook: A node is down Signs: ",
@@ -311,6 +319,22 @@ def test_an_incident_shows_its_extent_who_knew_and_what_was_sent(admin_client: C
         "Escalation alert to ops: not sent yet Returned HTTP 500. Next attempt now.",
     ):
         assert each in shown
+
+
+def test_the_list_of_incidents_has_their_severity_in_words(admin_client: Client, clock: Clock) -> None:
+    incident()
+    incident(key="b", severe=False)
+    assert [row[1] for row in rows(admin_client.get(INCIDENTS))] == ["open Warning", "open Severe"]
+
+
+def test_an_incident_without_alerts_says_whether_there_is_a_route(admin_client: Client, client: Client) -> None:
+    page = f"{INCIDENTS}{incident().pk}/change/"
+    shown = admin_client.get(page).content.decode()
+    assert "There is no alert route. Add alert route" in text(shown)
+    assert f'href="{ROUTES}add/"' in shown
+    assert "Add alert route" not in staff_who_may(client, "view_incident").get(page).content.decode()
+    route()
+    assert "None: no route matched it" in admin_client.get(page).content.decode()
 
 
 def test_incidents_are_filtered_by_state_kind_network_and_relayer(admin_client: Client, clock: Clock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import html
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from pytest_django import Settings
 
 from incidents import delivery
 from incidents.channels import Request
+from incidents.messages import Details
 from incidents.models import AlertMessage, AlertRoute, Incident
 from tests.incidents.event_apis import API_KEY, ROUTING_KEY, Opsgenie, PagerDuty
 from tests.incidents.factories import incident, message, route
@@ -24,13 +26,14 @@ from tests.notifications.receivers import receiver
 pytestmark = pytest.mark.django_db
 
 KEY = f"whsec_{base64.b64encode(b'k' * 32).decode()}"
+WHY = Details("The node returned HTTP 401.", ["sep-1", "sep-2", "sep-3"], 31)
 HOSTILE = "<!channel> & <https://evil.example.com|click>\nSubject: other"
 
 
 def send_begin_and_end(clock: Clock, to: AlertRoute, title: str = TITLE) -> str:
     """Send both messages of an incident; return its ID."""
     made = incident(title=title)
-    message(to, made)
+    message(to, made, details=WHY)
     delivery.send_due()
     clock.forward(90)
     made.ended_at = NOON + timedelta(minutes=70)
@@ -61,7 +64,12 @@ def test_pagerduty_is_triggered_and_resolved(clock: Clock) -> None:
                 "severity": "critical",
                 "timestamp": "2026-01-01T12:00:00.000000Z",
                 "component": "Node down",
-                "custom_details": {"on_call": "Ada", "count": 31},
+                "custom_details": {
+                    "reason": "The node returned HTTP 401.",
+                    "relayers": "sep-1, sep-2, sep-3 and 28 others",
+                    "on_call": "Ada",
+                    "count": 31,
+                },
             },
             "client": "Relayer Management Service",
             "client_url": page,
@@ -85,6 +93,8 @@ def test_opsgenie_gets_an_alert_and_closes_it(clock: Clock) -> None:
         "tags": ["node_down", "hardhat"],
         "source": "Relayer Management Service",
     }
+    reason = "Reason: The node returned HTTP 401.\nRelayers: sep-1, sep-2, sep-3 and 28 others\nKind: Node down\n"
+    assert reason in created["description"]
     assert closed["note"] == f"Ended after 1 hour, 10 minutes: {'x' * 290}, peak: 31 relayers"
 
 
@@ -172,15 +182,17 @@ def test_slack_and_e_mail_get_a_text_in_which_nothing_is_a_link_or_a_header(cloc
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail.port
         made = incident(title=HOSTILE)
         page = f"https://relayers.example.com/admin/incidents/incident/{made.pk}/change/"
-        message(route("slack", slack.url, channel="slack"), made)
-        message(route("mail", "mailto:ops@example.com", channel="email"), made)
+        details = Details("<!here>\nBcc: other", ["sep-1"], 2)
+        message(route("slack", slack.url, channel="slack"), made, details=details)
+        message(route("mail", "mailto:ops@example.com", channel="email"), made, details=details)
         delivery.send_due()
+    why = "\nReason: <!here> Bcc: other\nRelayers: sep-1 and 1 other"
     lines = "\nKind: Node down\nSeverity: severe\nSince: 2026-01-01T12:00:00.000000Z\nDetails: "
     escaped = "&lt;!channel&gt; &amp; &lt;https://evil.example.com|click&gt; Subject: other, 31 relayers"
-    assert json.loads(slack.requests[0].body) == {"text": f"*{escaped}*{lines}{page}"}
+    assert json.loads(slack.requests[0].body) == {"text": f"*{escaped}*{html.escape(why)}{lines}{page}"}
     (letter,) = mail.messages
     assert letter["Subject"] == f"[Relayers] {' '.join(HOSTILE.split())}, 31 relayers"
-    assert letter.get_content().splitlines() == f"{lines}{page}".strip().splitlines()
+    assert letter.get_content().splitlines() == f"{why}{lines}{page}".strip().splitlines()
 
 
 def test_a_test_alert_is_sent_like_any_other(clock: Clock) -> None:

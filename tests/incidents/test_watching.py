@@ -13,7 +13,7 @@ from django.utils import timezone
 from incidents import delivery, watching
 from incidents.models import AlertMessage, Incident, IncidentRelayer
 from relayer_service.models import WorkerProcess
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerHealth
 from relayers.models.tags import save_tags
 from tests.concurrency import in_threads
 from tests.conftest import Log
@@ -47,6 +47,9 @@ def test_a_problem_is_announced_with_its_number_once_it_has_lasted(clock: Clock)
         "title": TITLE,
         "count": 31,
         "summary": f"{TITLE}, 31 relayers",
+        "reason": "no node answers Nodes: http://127.0.0.1:8545",
+        "relayers": ["hardhat-0", "hardhat-1", "hardhat-2"],
+        "relayer_count": 31,
         "started_at": "2026-01-01T12:00:00.000000Z",
         "ended_at": None,
         "duration_seconds": None,
@@ -54,6 +57,62 @@ def test_a_problem_is_announced_with_its_number_once_it_has_lasted(clock: Clock)
         "url": f"https://relayers.example.com/admin/incidents/incident/{incident.pk}/change/",
         "created_at": "2026-01-01T12:00:30.000000Z",
     }
+
+
+@pytest.mark.both_engines
+def test_an_alert_names_the_error_and_the_relayers_without_keys(clock: Clock) -> None:
+    relayers(2, rpc_urls=[{"url": "https://node.example.com/v2/SECRET", "weight": 1}])
+    ops = route(kinds=["node_down"])
+    node_down(clock, 1)
+    RelayerHealth.objects.filter(failed_checks=2).update(disabled_reason_details="The node returned HTTP 401.")
+    watch(clock, 40)
+    node_up()
+    watch(clock, 140)
+    began, ended = (message.data for message in AlertMessage.objects.filter(route=ops).order_by("pk"))
+    assert began["reason"] == "The node returned HTTP 401. Nodes: https://node.example.com/***"
+    assert (ended["reason"], ended["relayers"], ended["relayer_count"]) == (None, ["hardhat-0"], 1)
+
+
+def test_a_reason_with_markup_is_sent_as_text(clock: Clock) -> None:
+    relayers(1)
+    Relayer.objects.update(policies={"min_balance": 7 * 10**18})
+    RelayerHealth.objects.update(balance_is_low=True, low_since=NOON)
+    route(kinds=["low_balance"])
+    watch(clock, 140)
+    assert AlertMessage.objects.get().data["reason"] == "Its balance is 5 wei, below the minimum of 7 ETH."
+
+
+def test_a_reason_that_cannot_be_read_keeps_no_alert_back(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, log: Log
+) -> None:
+    def fail(causes: Any) -> None:
+        Relayer.objects.filter(pk="x' is no key").exists()
+
+    monkeypatch.setattr("relayers.console.overview.examples", fail)
+    relayers(1)
+    route(kinds=["node_down"])
+    node_down(clock)
+    watch(clock, 40)
+    assert (written(), AlertMessage.objects.get().data["reason"]) == ([f"began: {TITLE}, 1 relayer"], None)
+
+
+def test_an_end_repeats_the_title_that_was_announced(clock: Clock) -> None:
+    relayers(1)
+    ops = route(kinds=["chain_halted"])
+    chain = ChainWatch.objects.create(chain_id=11155111, nodes_digest="x", halted_since=NOON - timedelta(minutes=5))
+    looks = {"lease": uuid4(), "due_at": timezone.now() + timedelta(days=1)}
+    sending.lane(Relayer.objects.get(), watch=chain, **looks)
+    watch(clock, 40)
+    AlertMessage.objects.update(state="sent", due_at=None)
+    watch(clock, 600)
+    ChainWatch.objects.update(halted_since=None)
+    watch(clock, 140)
+    title = f"{NETWORK}: no new block for 5 min"
+    assert [(each.event, each.data["title"]) for each in AlertMessage.objects.filter(route=ops).order_by("pk")] == [
+        ("began", title),
+        ("ended", title),
+    ]
+    assert written(ops)[-1] == f"ended: Ended after 15 minutes: {title}, peak: 1 lane"
 
 
 def test_what_ends_at_once_sends_nothing_and_is_in_the_history(clock: Clock) -> None:

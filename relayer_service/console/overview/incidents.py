@@ -25,7 +25,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-from relayer_service.audit.recording import created, deleted, record
+from relayer_service.audit.recording import acted, record, snapshot
 from relayer_service.background.tasks import periodic
 from relayer_service.console.overview.attention import (
     MAX_CAUSES,
@@ -194,7 +194,7 @@ def write(cause: Cause, user: str, note: str) -> str | None:
             for name, value in values.items():
                 setattr(row, name, value)
             row.save()
-        record([created(row, note)])
+        record([acted(row, f"Acknowledged. {note}".strip(), after=snapshot(row))])
     return None
 
 
@@ -206,7 +206,7 @@ def undo(request: HttpRequest) -> HttpResponse:
     with transaction.atomic():
         row = Acknowledgement.objects.select_for_update().filter(cause=cause.key).first() if cause else None
         if row is not None:
-            record([deleted(row)])
+            record([acted(row, "Acknowledgement undone", before=snapshot(row))])
             row.delete()
     if cause and row:
         messages.success(request, f"Shown again: {cause.title}.")

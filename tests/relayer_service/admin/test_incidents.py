@@ -16,7 +16,7 @@ from relayers.models import Relayer, RelayerHealth
 from tests.concurrency import in_threads
 from tests.notifications.admin_pages import staff_who_may, told
 from tests.notifications.clock import NOON, Clock, clock
-from tests.relayer_service.admin.overview_pages import acknowledged, attention, posted
+from tests.relayer_service.admin.overview_pages import acknowledged, attention, posted, text
 from tests.relayers import factories
 
 __all__ = ["clock"]
@@ -68,9 +68,11 @@ def test_an_acknowledged_cause_is_hidden_with_who_and_why_until_it_is_undone(sta
     assert (rows(staff), acknowledged(staff)) == ([f"{TITLE} 2 relayers"], [])
     entries = AuditEntry.objects.filter(object_type="acknowledgement").order_by("id")
     assert list(entries.values_list("actor", "object_id", "action", "reason")) == [
-        ("ada", TITLE, "created", "Provider is on it"),
-        ("ada", TITLE, "deleted", ""),
+        ("ada", TITLE, "acted", "Acknowledged. Provider is on it"),
+        ("ada", TITLE, "acted", "Acknowledgement undone"),
     ]
+    (card,) = [card for card in staff.get("/admin/").context["cards"] if card.title == "Your last changes"]
+    assert [text(row[0]) for row in card.rows][:2] == [f"{TITLE} Acknowledgement undone", f"{TITLE} Acknowledged"]
 
 
 def first_recovers() -> None:
