@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                 ('kinds', models.JSONField(blank=True, default=list)),
                 ('networks', models.JSONField(blank=True, default=list)),
                 ('tags', models.JSONField(blank=True, default=list)),
-                ('severe_only', models.BooleanField(default=False, help_text='Severe problems only; otherwise warnings too.', verbose_name='only severe problems')),
+                ('severe_only', models.BooleanField(default=False, help_text='Red ones; otherwise yellow ones too.', verbose_name='only severe problems')),
                 ('quiet_from', models.TimeField(blank=True, help_text='From this time of day on, alerts wait. Empty: there are no quiet hours.', null=True)),
                 ('quiet_until', models.TimeField(blank=True, help_text='At this time of day, waiting alerts are sent.', null=True)),
                 ('time_zone', models.CharField(default='UTC', help_text='Of the quiet hours.', max_length=64)),
