@@ -7,7 +7,8 @@ from django.contrib.admin.utils import unquote
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from unfold.decorators import display
+from django.urls import reverse
+from unfold.decorators import action, display
 
 from relayer_service.background.shares import Busy, waiting_for_others
 from relayer_service.console.confirmation import PendingAction
@@ -46,6 +47,7 @@ class SignerAdmin(ReferencedAdmin):
     }
     allowed_lookups = {"type", "type__exact"}
     actions = ["verify_selected"]
+    actions_detail = ["verify"]
     conditional_fields = CONDITIONS
     opens_added = True
 
@@ -119,7 +121,15 @@ class SignerAdmin(ReferencedAdmin):
 
     @admin.action(description="Verify selected signers", permissions=["change"])
     def verify_selected(self, request: HttpRequest, queryset: QuerySet[Signer]) -> HttpResponse:
-        pending = PendingAction.in_list(request, "verify_selected", queryset)
+        return self._ask_or_verify(request, PendingAction.in_list(request, "verify_selected", queryset))
+
+    @action(description="Verify", icon="verified", permissions=["change"])
+    def verify(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        signer = self.get_object_or_404(request, object_id)
+        page = reverse("admin:signers_signer_change", args=[signer.pk])
+        return self._ask_or_verify(request, PendingAction.on_page(request, signer.pk, page))
+
+    def _ask_or_verify(self, request: HttpRequest, pending: PendingAction) -> HttpResponse:
         columns = {"Type": Signer.get_type_display, "Last verified": lambda signer: ago(signer.verified_at)}
         table = pending.first(self.get_queryset(request), columns)
         return ask_or_start(request, self, pending, "verify_signers", table)

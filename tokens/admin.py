@@ -24,7 +24,7 @@ from relayer_service.database.prefixes import CaseFolded
 from spending.console.formatting import shown_rules
 from spending.writes import stored_rules
 from tokens.console.activity import MAX_FAMILY_SHOWN, active_reissued, active_successors, listed
-from tokens.console.forms import AccessTokenForm, DisableForm, RelayerChoices, RotationForm
+from tokens.console.forms import AccessTokenForm, RelayerChoices, RevokeForm, RotationForm
 from tokens.models import WITH_PREDECESSOR, AccessToken, lock_family, states
 from tokens.writes import NotRotatable, rotate
 
@@ -36,7 +36,7 @@ ROTATION = (
 OWN_RIGHTS = {"user", "expires_at", "allowed_networks", "scopes", "allowed_relayers"}
 
 
-DISABLED = "Every process rejects a disabled token within seconds. Only superusers can enable it again."
+REVOKED = "Every process rejects a revoked token within seconds. Only superusers can enable it again."
 REISSUED = "Issued by staff after a revocation, and still accepted: {}."
 
 
@@ -153,26 +153,26 @@ class AccessTokenAdmin(ResourceAdmin):
         lines = [("Replaced by" if each.pk > token.pk else "Succeeds", link(each), each.state) for each in newest]
         return format_html_join("", "<div>{} {}, {}</div>", lines) or "none"
 
-    @admin.action(description="Disable selected tokens", permissions=["revoke"])
+    @admin.action(description="Revoke selected tokens", permissions=["revoke"])
     def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> HttpResponse:
-        return self.ask_or_disable(request, PendingAction.in_list(request, "disable", queryset, limit=MAX_LISTED))
+        return self.ask_or_revoke(request, PendingAction.in_list(request, "disable", queryset, limit=MAX_LISTED))
 
-    def ask_or_disable(
-        self, request: HttpRequest, pending: PendingAction, title: str = "Disable tokens"
-    ) -> HttpResponse:
+    def ask_or_revoke(self, request: HttpRequest, pending: PendingAction) -> HttpResponse:
         keys = [*pending.selection]
-        form = DisableForm(request.POST if pending.is_confirmed else None, required=False)
+        title, whose = ("Revoke token", "Its") if len(keys) == 1 else ("Revoke tokens", "Their")
+        form = RevokeForm(request.POST if pending.is_confirmed else None, successors=f"{whose} successors")
         if not (pending.is_confirmed and form.is_valid()):
             columns = {"State": self.state, "Last use": self.last_use, "Permissions": self.permissions}
             others = active_successors(*keys).exclude(pk__in=keys)
-            texts = [DISABLED, format_html("Their active successors: {}.", listed(others))]
+            texts = [REVOKED, format_html("{} active successors: {}.", whose, listed(others))]
             if (reissued := active_reissued(*keys).exclude(pk__in=keys)).exists():
                 texts.append(format_html(REISSUED, listed(reissued)))
             table = pending.first(self.get_queryset(request), columns)
             return confirmation.ask(request, self, pending, title, texts, table, form)
         chosen, with_successors = AccessToken.objects.filter(pk__in=keys), form.cleaned_data["with_successors"]
         count = chosen.disable(form.cleaned_data["reason"], with_successors=with_successors)
-        self.message_user(request, f"Disabled: {count}. Other processes reject them within seconds.")
+        which = "it" if count == 1 else "them"
+        self.message_user(request, f"Revoked: {count}. Other processes reject {which} within seconds.")
         self._warn_of_active(request, chosen.successors(), "are still accepted")
         return pending.leave()
 
@@ -203,7 +203,7 @@ class AccessTokenAdmin(ResourceAdmin):
     def delete_dependents(self, request: HttpRequest, row: AccessToken) -> str:
         """Disable the successors of a deleted token, unless it had expired: then they stay in use, with a warning."""
         count = 0 if row.has_expired else AccessToken.objects.filter(pk=row.pk).successors().disable(WITH_PREDECESSOR)
-        return f"Disabled its successors: {count}." if count else ""
+        return f"Revoked its successors: {count}." if count else ""
 
     def delete_model(self, request: HttpRequest, obj: AccessToken) -> None:
         self.delete_queryset(request, AccessToken.objects.filter(pk=obj.pk))

@@ -197,8 +197,10 @@ class ResourceAdmin(AuditedAdmin, PreferencesAdmin, ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Save the form's write with its audit entry, show its warnings and run the theme's submit actions."""
         form.write.save()
-        for _, text in form.write.warnings:
-            self.message_user(request, f"{obj}: {text}", messages.WARNING)
+        for path, text in form.write.warnings:
+            # A field may have other words than the API.
+            show = getattr(form.fields.get(path), "shown_warning", str)
+            self.message_user(request, f"{obj}: {show(text)}", messages.WARNING)
         for each in self.get_actions_submit_line(request, obj.pk):
             if each.action_name in request.POST:
                 each.method(request, obj)

@@ -10,7 +10,15 @@ from django.utils.safestring import SafeString
 
 from chain.networks import networks
 from relayer_service.amounts import decimal_text
-from relayer_service.console.overview.charts import GREY, RANGES, ChartRange, Period, bars, line, range_links
+from relayer_service.console.overview.charts import (
+    AMOUNT_TICKS,
+    RANGES,
+    ChartRange,
+    Period,
+    bars,
+    line,
+    range_links,
+)
 from relayer_service.console.panels import Panel
 from relayers import guards
 from relayers.console import formatting
@@ -20,7 +28,7 @@ from relayers.models import Relayer
 
 BALANCE_COLOUR, MINIMUM_COLOUR = "var(--color-blue-400)", "var(--color-red-500)"
 OUTFLOW_COLOUR = "var(--color-orange-400)"
-BALANCE_AXIS = {"beginAtZero": True, "ticks": {"color": GREY}}
+BALANCE_AXIS = {"beginAtZero": True, "ticks": AMOUNT_TICKS}
 # What leaves the account is kept by day.
 OUTFLOW_DAYS = ChartRange("7d", "7 days", 7, timedelta(days=1), "%d %b")
 QR_SCALE = 4

@@ -24,13 +24,14 @@ from relayer_service.jobs.kinds import kind
 from relayer_service.jobs.models import Job
 from relayer_service.storage.selections import Selection
 from relayers.console.audit import shown
-from relayers.console.bulk_edit_form import BulkEditForm
+from relayers.console.bulk_edit_form import LABELS, BulkEditForm
 from relayers.jobs.bulk_edits import CHANGE, PREVIEWED, REQUIRED, RESERVE, BulkEdit, Group, preview
 from relayers.jobs.undoing import EDIT, UndoneEdit, entries_of, undoable_job
 from relayers.models import Relayer
 from relayers.writes import RelayerWrite
 from spending.console.currencies import find_on_network
 from spending.console.formatting import audited_contracts
+from spending.console.rule_fields import with_labels
 
 APPLY, UNDO = "apply", "undo_relayer_edit"
 SALT, MAX_PREVIEW_SECONDS = "relayers.bulk_edit", 60 * 60
@@ -98,7 +99,7 @@ def previewed(selection: Selection, prepare: Callable[[Relayer], RelayerWrite]) 
     texts += [f"Refused: {counted(refused)}."] if refused else []
     texts += [f"Unchanged: {counted(others)}."] if others else []
     texts += [ONLY_FIRST.format(PREVIEWED)] if len(selection) > PREVIEWED else []
-    texts += [f"Note: {counted(number)}: {text}." for text, number in warnings]
+    texts += [f"Note: {counted(number)}: {with_labels(text)}." for text, number in warnings]
     # Changes that differ by network alone may read alike.
     relayers: dict[tuple[str, ...], list[Relayer]] = {}
     for group in groups:
@@ -114,14 +115,14 @@ def names(relayers: list[Relayer]) -> str:
 
 
 def lines(group: Group) -> Iterator[str]:
-    """Yield what happens to the relayers of a group, as their audit entries show it."""
+    """Yield what happens to the relayers of a group, with the labels of the form."""
     network = networks().get(group.network)
     tokens = find_on_network(group.network, audited_contracts(group.changes))
     if group.outcome != "changed":
         yield f"Refused: {group.fault}" if group.fault else "Unchanged"
     for name, change in sorted(group.changes.items()):
         pair = [change] if isinstance(change, str) else [shown(network, tokens, name, value) for value in change]
-        yield f"{name}: {' → '.join(pair)}"
+        yield f"{LABELS.get(name, name)}: {' → '.join(pair)}"
 
 
 class Undo(Panel):

@@ -26,7 +26,8 @@ from relayers.jobs.bulk_edits import ADD, REMOVE, SET, TOP_UP_AMOUNTS
 from relayers.models import Relayer
 from relayers.policy_fields import FORM_FIELDS, TEXTS, not_set
 from relayers.serializers.rpc_urls import RpcUrlsField
-from spending.console.rule_fields import SpendingRulesField
+from spending.console.rule_fields import LISTS as RULE_LISTS
+from spending.console.rule_fields import LimitsForm, SpendingRulesField
 
 KEEP, CLEAR = "", "clear"
 NOTHING_CHOSEN = "Choose at least one change."
@@ -178,6 +179,22 @@ class BulkEditForm(ReasonForm):
             self.add_error(setting, error)
 
 
+def preview_labels() -> dict[str, str]:
+    """Return the label of each setting by its name in audit entries."""
+    labels = {name: str(field.label) for name, field in BulkEditForm.base_fields.items()}
+    settings = {change: labels[f"{setting}_change"] for setting, change in SETTINGS.items()}
+    return {
+        **settings,
+        **{f"policies.{name}": settings[name] for name in FORM_FIELDS if name in settings},
+        "notification_id": settings[bulk_edits.WEBHOOK],
+        f"{bulk_edits.TOP_UP}.funding_relayer_id": labels["top_up"],
+        **{f"{bulk_edits.TOP_UP}.{name}": labels[f"top_up_{name}"] for name in TOP_UP_AMOUNTS},
+        **{f"{bulk_edits.RULES}.{name}": str(field.label) for name, field in LimitsForm.base_fields.items()},
+        **{f"{bulk_edits.RULES}.{name}": f"Spending rules, {name}" for name in RULE_LISTS},
+    }
+
+
+LABELS = preview_labels()
 Reader = Callable[[Any, str, BulkEditForm], Any]
 
 

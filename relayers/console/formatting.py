@@ -65,6 +65,8 @@ def badges(relayer: Any) -> str:
     shown = [label(state, VARIANTS[state]) for state in relayer.states if not missing or state != ACTIVE]
     if missing:
         shown.append(waiting_for_funds(missing, networks().get(relayer.network)))
+    elif relayer.health.balance == 0 and not relayer.health.balance_is_low:
+        shown.append(label("no coins", "warning"))
     return format_html_join(" ", "{}", ([each] for each in shown))
 
 

@@ -40,6 +40,12 @@ class LimitsForm(forms.Form):
     )
 
 
+def with_labels(warning: str) -> str:
+    """Return a warning about rules with the label of the form instead of the API's name."""
+    name = "max_gas_cost_per_day"
+    return warning.replace(name, f"“{LimitsForm.base_fields[name].label}”")
+
+
 class ReceiverRow(forms.Form):
     address = _text("Receiver", "0x and 40 digits")
     selectors = _text("Selectors", "Every call")
@@ -224,3 +230,6 @@ class SpendingRulesField(forms.Field):
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return self.editor.is_changed
+
+    def shown_warning(self, warning: str) -> str:
+        return with_labels(warning)

@@ -194,3 +194,14 @@ def test_lists_of_long_values_fit_windows_of_all_widths(page: Page, paths: list[
             found = page.evaluate(MEASURE, [LONGEST_WORD, path.strip("/").removeprefix("admin/") in SCROLLING])
             faults += [f"{path} at {width}: {fault}" for fault in found]
     assert faults == []
+
+
+def test_only_amounts_end_a_confirmation_table_on_the_right(page: Page) -> None:
+    relayer = factories.relayer()
+    page.goto(f"/admin/relayers/relayer/{relayer.pk}/pause/", wait_until="networkidle")
+    last = page.locator(".confirmation td:last-child")
+    aligned = "cell => getComputedStyle(cell).textAlign"
+    assert last.evaluate(aligned) == "left"
+    last.evaluate("cell => cell.innerHTML = '<span class=amount>1 ETH</span>'")
+    cells = page.locator(".confirmation :is(td, th):last-child")
+    assert [cell.evaluate(aligned) for cell in cells.all()] == ["right", "right"]

@@ -57,6 +57,13 @@ def test_a_narrow_window_shows_the_columns_that_a_user_has_chosen(page: Page) ->
     expect(signer).to_be_visible()
 
 
+def test_the_name_of_a_filter_is_typed_at_once(page: Page) -> None:
+    relayers.relayer()
+    page.goto("/admin/relayers/relayer/?network=sepolia", wait_until="networkidle")
+    page.get_by_text("Save filter", exact=True).click()
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+
+
 def test_a_list_says_that_it_is_out_of_date(page: Page) -> None:
     page.clock.install()
     page.goto("/admin/signers/signer/", wait_until="networkidle")

@@ -67,10 +67,10 @@ def test_a_token_is_issued_disabled_enabled_and_deleted(page: Page, call: Callab
     assert call(text) == 200
     page.goto(LIST)
     page.locator("input.action-select").check()
-    page.locator("select[name=action]").select_option(label="Disable selected tokens")
+    page.locator("select[name=action]").select_option(label="Revoke selected tokens")
     page.get_by_role("button", name="Run").click()
-    page.get_by_role("button", name="Disable tokens").click()
-    expect(page.get_by_text("Disabled: 1. Other processes reject them within seconds.")).to_be_visible()
+    page.get_by_role("button", name="Revoke token").click()
+    expect(page.get_by_text("Revoked: 1. Other processes reject it within seconds.")).to_be_visible()
     assert call(text) == 401
     page.goto(f"{LIST}{AccessToken.objects.get().pk}/change/")
     page.get_by_label("Enabled").click()

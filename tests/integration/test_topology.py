@@ -64,7 +64,7 @@ def test_a_token_that_staff_disable_is_refused_by_both_web_processes(service: To
     browser.submit("/admin/login/?next=/admin/tokens/accesstoken/", username="admin", password=PASSWORD)
     chosen = {"action": "disable", "_selected_action": str(row), "confirmed": str(row)}
     page = browser.submit("/admin/tokens/accesstoken/", **chosen)
-    assert "Disabled: 1." in page
+    assert "Revoked: 1." in page
     # Longer than the seconds for which a process trusts what it has verified, on a busy machine too.
     wait_until(lambda: [web.get("/api/v1/signers").status for web in webs] == [401, 401], seconds=60)
     assert [web.get("/api/v1/signers").body for web in webs] == [refused(HTTPStatus.UNAUTHORIZED)] * 2

@@ -316,6 +316,22 @@ def test_the_page_begins_with_what_identifies_a_relayer_and_asks_to_fund_an_empt
         assert (f'id="fund"{" open" if is_empty else ""}>') in admin_client.get(page_of(relayer)).text
 
 
+@pytest.mark.parametrize(
+    ("columns", "is_shown"),
+    [
+        ({"balance_text": "0"}, True),
+        ({"balance_text": "1"}, False),
+        ({"balance_text": ""}, False),
+        ({"balance_text": "0", "balance_is_low": True}, False),
+    ],
+)
+def test_the_list_shows_which_relayers_have_no_coins(
+    admin_client: Client, columns: dict[str, Any], is_shown: bool
+) -> None:
+    factories.relayer(**columns)
+    assert ("no coins" in admin_client.get(LIST).text) is is_shown
+
+
 def test_the_status_shows_why_a_relayer_is_disabled(admin_client: Client) -> None:
     relayer = factories.relayer(
         network="my-chain",

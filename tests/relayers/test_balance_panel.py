@@ -107,4 +107,6 @@ def test_the_outflow_of_each_day_and_how_long_the_balance_lasts(admin_client: Cl
         "Spent per day": "1 ETH (7-day average)",
         "Runway": "At this rate used up in 4 days",
     }
+    for chart in (shown["chart"], shown["outflow_chart"]):
+        assert json.loads(chart["options"])["scales"]["y"]["ticks"]["format"]["notation"] == "standard"
     assert datasets(shown["outflow_chart"]) == {"Spent (ETH)": ["1", "0", "0", "0", "0", "0", "5.500000000000000001"]}

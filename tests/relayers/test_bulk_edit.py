@@ -102,10 +102,10 @@ def test_many_are_changed_after_a_preview_and_recorded(admin_client: Client, nod
     masked = node.url.replace("v1/s3cret", "***")
     assert page.context["texts"] == ["Changes 2 relayers.", "Reason: New provider"]
     assert page.context["table"].headers == ["Relayers", "Changes"]
-    nodes = f'custom_rpc_urls: nothing → [{{"url": "{masked}", "weight": 100}}]'.replace('"', "&quot;")
+    nodes = f'Nodes: nothing → [{{"url": "{masked}", "weight": 100}}]'.replace('"', "&quot;")
     assert asked(page) == [
-        ["one", f"{nodes}notification_id: nothing → opspolicies.min_balance: 5 wei → 0.5 ETH"],
-        ["two", f"{nodes}notification_id: old → opspolicies.min_balance: nothing → 0.5 ETH"],
+        ["one", f"{nodes}Webhook: nothing → opsMinimum balance: 5 wei → 0.5 ETH"],
+        ["two", f"{nodes}Webhook: old → opsMinimum balance: nothing → 0.5 ETH"],
     ]
     assert not Job.objects.exists()
     done = apply(admin_client, page)
@@ -234,10 +234,10 @@ def test_a_preview_groups_what_is_equal(admin_client: Client) -> None:
     answers = {"gas_price_cap_change": "set", "gas_price_cap": "30 gwei", "reserve_change": "set", "reserve": "1 ETH"}
     page = preview(admin_client, *low, same, other, **answers)
     fault = "must be a whole number of wei, or an amount with its unit, for example 0.5 POL or 30 gwei"
-    reserve = "reserve: nothing → 1 ETH"
+    reserve = "Reserve: nothing → 1 ETH"
     assert asked(page) == [
         ["other", f"Refused: reserve: {fault}"],
-        ["low-0, low-1, low-2 and 2 more", f"policies.gas_price_cap: 1 gwei → 30 gwei{reserve}"],
+        ["low-0, low-1, low-2 and 2 more", f"Gas price cap: 1 gwei → 30 gwei{reserve}"],
         ["same", reserve],
     ]
     texts = page.context["texts"]
@@ -247,6 +247,14 @@ def test_a_preview_groups_what_is_equal(admin_client: Client) -> None:
     assert page.context["texts"][:2] == ["Changes 6 relayers.", "Unchanged: 1 relayer."]
     # Also those of several networks.
     assert [cells[0] for cells in asked(page)] == ["low-0, low-1, low-2 and 3 more", "same"]
+
+
+def test_a_preview_of_rules_has_the_labels_of_the_form(admin_client: Client) -> None:
+    relayer = factories.relayer(identifier="one")
+    page = preview(admin_client, relayer, **CHANGES["rules"][0])
+    assert asked(page) == [["one", "Maximum value of a transaction: nothing → 1 ETH"]]
+    label = "“Maximum cost of gas within 24 hours”"
+    assert f"Note: 1 relayer: without {label}, the cost of gas is not limited." in page.context["texts"]
 
 
 def test_what_a_rule_refuses_is_named_before_and_reported_after(admin_client: Client, node: StandInNode) -> None:
@@ -378,7 +386,7 @@ def test_an_undo_restores_what_is_still_as_the_edit_wrote_it(admin_client: Clien
     admin_pages.edit(admin_client, relayers[1], tags="new other")
     Relayer.objects.filter(identifier="three").delete()
     page = admin_client.get(f"{page_of(job)}undo/")
-    changes = "policies.min_balance: 5 wei → 1 weitags: new → nothing"
+    changes = "Minimum balance: 5 wei → 1 weiTags: new → nothing"
     assert asked(page) == [["two", "Refused: changed since: tags"], ["one", changes]]
     assert admin_client.post(f"{page_of(job)}undo/", {"reason": ""}).context["form"].errors
     done = undo(admin_client, page_of(job))

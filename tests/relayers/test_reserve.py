@@ -101,7 +101,7 @@ def test_it_is_set_for_many_with_a_preview_that_says_what_stops(admin_client: Cl
         "A relayer whose balance is not above its new reserve stops sending: its transactions wait for funds.",
         "Reason: New provider",
     ]
-    assert asked(page) == [["relayer-1", "reserve: 1 ETH → 2 ETH"]]
+    assert asked(page) == [["relayer-1", "Reserve: 1 ETH → 2 ETH"]]
     assert "apply" in hidden_fields(page)
     apply(admin_client, page)
     run_jobs()

@@ -15,6 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from relayer_service.console.references import link
 from relayer_service.models import Job
 from signers import signing
 from signers.backends import base
@@ -293,6 +294,17 @@ def test_verify_shows_and_keeps_the_address(admin_client: Client) -> None:
     assert signer.verified_identity == ADDRESS
     assert signer.verified_at is not None
     assert ADDRESS in admin_client.get(change(signer)).content.decode()
+
+
+def test_a_signer_is_verified_from_its_page(admin_client: Client) -> None:
+    signer = make_signer()
+    page = change(signer).replace("change", "verify")
+    assert page in admin_client.get(change(signer)).text
+    assert admin_client.get(page).context["table"].rows[0][0] == link(signer)
+    assert admin_client.post(page, {"confirmed": signer.pk})["Location"] == change(signer)
+    run_jobs()
+    signer.refresh_from_db()
+    assert signer.verified_identity == ADDRESS
 
 
 @pytest.mark.django_db(transaction=True)

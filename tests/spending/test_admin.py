@@ -193,7 +193,7 @@ def test_amounts_of_an_access_token_are_in_the_coins_of_all_networks(admin_clien
     assert spending.rules == {"max_value": str(ETHER // 2), "max_gas_cost_per_day": "7"}
 
 
-WARNING = "without max_gas_cost_per_day, the cost of gas is not limited"
+WARNING = "without “Maximum cost of gas within 24 hours”, the cost of gas is not limited"
 
 
 @pytest.mark.parametrize(("gas", "is_warned"), [("", True), ("1", False)])

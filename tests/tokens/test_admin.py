@@ -300,11 +300,13 @@ def test_disabling_selected_tokens_asks_about_their_successors(
     new = rotate(old.pk).new
     chosen = {"action": "disable", "_selected_action": [old.pk]}
     asked = client.post(LIST, chosen).content.decode()
-    assert f'Their active successors: <a class="underline" href="{LIST}{new.pk}/change/">' in asked
+    assert f'Its active successors: <a class="underline" href="{LIST}{new.pk}/change/">' in asked
     assert AccessToken.objects.filter(enabled=True).count() == 2
     confirmed = chosen | {"confirmed": str(old.pk), "reason": "Leaked."} | answer
     shown = client.post(LIST, confirmed, follow=True).content.decode()
-    assert f"Disabled: {1 if are_kept else 2}." in shown
+    assert "Its successors" in asked
+    revoked = "Revoked: 1. Other processes reject it within" if are_kept else "Revoked: 2. Other processes reject them"
+    assert revoked in shown
     assert (f"Successors are still accepted: {new}." in shown) is are_kept
     assert {token.pk: token.enabled for token in AccessToken.objects.all()} == {old.pk: False, new.pk: are_kept}
     assert AuditEntry.objects.filter(object_pk=str(old.pk)).latest("pk").reason == "Leaked."

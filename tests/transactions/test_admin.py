@@ -274,6 +274,14 @@ def test_a_pending_transaction_has_no_receipt_and_its_timeline_starts_once(admin
     assert shown(page, "shown_value") == "999999999 wei"
 
 
+def test_a_final_transaction_without_attempts_expects_none(admin_client: Client, lane: Lane) -> None:
+    row = factories.transaction(lane, status="failed")
+    page = admin_client.get(change(row))
+    facts = page.context["progress"]["facts"]
+    assert (facts["Nonce"], facts["Hash"]) == ("none", "none")
+    assert "Nothing was signed." in page.content.decode()
+
+
 def test_the_receipt_of_a_no_op_is_named_as_such(admin_client: Client, lane: Lane) -> None:
     row = confirmed(lane)
     for purpose, title in (("bump", "Receipt"), ("expire", "Receipt of the no-op")):

@@ -56,6 +56,7 @@ def test_the_gas_of_each_day_is_summed_from_receipts(
     shown = panel(admin_client, lane)
     (dataset,) = json.loads(shown["chart"]["data"])["datasets"]
     assert (dataset["label"], dataset["data"][-3:]) == ("Gas (ETH)", ["0", "0.00084", "0.00021"])
+    assert json.loads(shown["chart"]["options"])["scales"]["y"]["ticks"]["format"]["notation"] == "standard"
     assert (shown["total"], shown["is_partial"]) == ("0.00105 ETH", False)
     # Only the newest ones.
     monkeypatch.setattr(panels, "MAX_SUMMED", 1)

@@ -108,6 +108,16 @@ def test_what_no_account_can_have_stops_no_lane(local_chain: LocalChain) -> None
     assert {row.reason_code for row in Transaction.objects.all()} == {"funds"}
 
 
+def test_what_waits_for_funds_links_to_the_top_up_of_its_relayer(admin_client: Client) -> None:
+    lane = factories.lane(relayers.relayer(), waiting="funds", waiting_details="0.3 ETH missing.")
+    assert lane.relayer
+    fund = f'href="/admin/relayers/relayer/{lane.relayer.pk}/change/#fund"'
+    for columns, is_linked in (({"reason_code": "funds"}, True), ({}, False)):
+        row = factories.transaction(lane, **columns)
+        page = admin_client.get(f"/admin/transactions/transaction/{row.pk}/change/")
+        assert (fund in page.text) is is_linked
+
+
 def test_it_is_shown_on_every_page_within_a_minute(admin_client: Client, settings: Settings) -> None:
     settings.EXTENSIONS = ["transactions"]
     checked: dict[str, Any] = {"balance_text": "5", "nonce": 7, "checked_at": database_now()}

@@ -164,7 +164,7 @@ class Activity(Panel):
     @object_view("revoke", asks_first=True)
     def revoke(self, request: HttpRequest, token: AccessToken) -> HttpResponse:
         pending = PendingAction.on_page(request, token.pk, self.url("leaked", token))
-        response: HttpResponse = self.admin.ask_or_disable(request, pending, "Revoke token")
+        response: HttpResponse = self.admin.ask_or_revoke(request, pending)
         return response
 
     @property

@@ -134,11 +134,11 @@ class RelayersField(forms.MultipleChoiceField):
 
 
 class SuccessorsField(forms.ChoiceField):
-    """Whether disabling a token disables its successors; without an answer, it does."""
+    """Whether revoking a token revokes its successors; without an answer, it does."""
 
     def __init__(self, label: str) -> None:
         choices = [
-            ("disable", f"are disabled too: {WITH_ALL}"),
+            ("disable", f"are revoked too: {WITH_ALL}"),
             ("keep", f"are still accepted: {ONLY_THIS}"),
         ]
         super().__init__(
@@ -200,7 +200,7 @@ class AccessTokenForm(ResourceForm):
         help_text="They apply in addition to the rules of the relayer, on all networks: a coin is 10^18 wei, whatever "
         "its symbol.",
     )
-    with_successors = SuccessorsField("When it is disabled, its successors")
+    with_successors = SuccessorsField("When it is no longer enabled, its successors")
 
     class Meta:
         model = AccessToken
@@ -239,11 +239,15 @@ class AccessTokenForm(ResourceForm):
         return cleaned
 
 
-class DisableForm(ReasonForm):
+class RevokeForm(ReasonForm):
     """What to do with successors, and why."""
 
     with_successors = SuccessorsField("Their successors")
     field_order = ("with_successors", "reason")
+
+    def __init__(self, data: Any = None, *, successors: str) -> None:
+        super().__init__(data, required=False)
+        self.fields["with_successors"].label = successors
 
 
 class RotationForm(forms.Form):

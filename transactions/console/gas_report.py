@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from chain.networks import Network, network_by_chain_id, networks
 from relayer_service.amounts import decimal_text
 from relayer_service.console.confirmation import Table
-from relayer_service.console.overview.charts import GREY, bars, chart
+from relayer_service.console.overview.charts import AMOUNT_TICKS, bars, chart
 from relayer_service.csv_export import EXPORT_BATCH, csv_lines
 from relayers.console.formatting import amount
 from relayers.models import RelayerTag
@@ -28,9 +28,7 @@ MAX_CHARTS, MAX_BARS, MAX_LINES = 4, 6, 200
 # Those of the admin theme.
 SHADES = ("blue-500", "orange-400", "green-500", "primary-400", "red-400", "blue-300")
 COLOURS = [f"var(--color-{shade})" for shade in SHADES]
-# Small amounts, too, without an exponent.
-FEE_TICKS = {"color": GREY, "format": {"notation": "standard", "maximumSignificantDigits": 4}}
-FEE_AXIS = {"stacked": True, "beginAtZero": True, "ticks": FEE_TICKS}
+FEE_AXIS = {"stacked": True, "beginAtZero": True, "ticks": AMOUNT_TICKS}
 OTHERS_COLOUR = "var(--color-base-400)"
 
 

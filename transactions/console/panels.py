@@ -19,7 +19,7 @@ from relayer_service.amounts import decimal_text
 from relayer_service.audit.models import AuditEntry
 from relayer_service.console.dates import ago, ago_titled, exact
 from relayer_service.console.lists.changelists import counted
-from relayer_service.console.overview.charts import GREY, RANGES, Period, bars
+from relayer_service.console.overview.charts import AMOUNT_TICKS, RANGES, Period, bars
 from relayer_service.console.overview.dashboard import label
 from relayer_service.console.panels import Panel, object_view
 from relayer_service.console.references import and_more, link
@@ -46,7 +46,7 @@ ATTEMPT_HEADERS = ["No.", "Purpose", "Hash", "Gas price", "Gas limit", "Broadcas
 NEWEST_HEADERS = ["Transaction", "Status", "To", "Value", "Created"]
 NONCE_HEADERS = ["Nonce", "Transaction", "Status", "Attempts", "Gas price", "Sent"]
 GAS_COLOUR = "var(--color-orange-400)"
-GAS_AXIS = {"beginAtZero": True, "ticks": {"color": GREY}}
+GAS_AXIS = {"beginAtZero": True, "ticks": AMOUNT_TICKS}
 # Rows that are summed, so that the page of a busy relayer costs the same as any other.
 MAX_SUMMED = 10_000
 
@@ -71,15 +71,16 @@ class Progress(Panel):
         return TemplateResponse(request, "admin/transactions/progress.html", self.context(request, row))
 
     def context(self, request: HttpRequest, row: Transaction) -> dict[str, Any]:
-        attempt = row.attempt
+        attempt, is_over = row.attempt, row.status in FINAL
+        none = "none" if is_over else "none yet"
         facts = {
             "Status": formatting.badge(row.status),
             "Relayer": link(row.relayer) if row.relayer else "deleted",
             "Network": formatting.network_name(row),
             "Lane": lane_link(request, row.lane),
-            "Nonce": "none yet" if row.nonce is None else str(row.nonce),
+            "Nonce": none if row.nonce is None else str(row.nonce),
             "ID": formatting.copied("ID", row.identifier),
-            "Hash": formatting.explorer_link(row, "tx", attempt.hash, "hash") if attempt else "none yet",
+            "Hash": formatting.explorer_link(row, "tx", attempt.hash, "hash") if attempt else none,
             **purpose(row),
         }
         # The template shows the acceptance, with who requested it.
@@ -90,9 +91,18 @@ class Progress(Panel):
         entries = [*map(timeline_entry, changes), *map(request_entry, requests(row))]
         entries = [entry | {"details": readable(entry["details"])} for entry in entries]
         row.requester_link = requester_link(request, row)  # type: ignore[attr-defined]  # for a field of the page, too
-        lines, is_over = sorted(entries, key=lambda entry: entry["at"], reverse=True), row.status in FINAL
+        lines = sorted(entries, key=lambda entry: entry["at"], reverse=True)
         shown = {"facts": facts, "reason": reason, "lines": lines, "row": row, "is_over": is_over}
+        shown["fund_url"] = fund_url(row)
         return {"progress": shown, "progress_url": "" if is_over else self.url("progress", row)}
+
+
+def fund_url(row: Transaction) -> str:
+    """Return where to top up the relayer of a row that waits for funds; "" for other rows."""
+    is_unfunded = row.status == Status.PENDING and row.reason_code == Transaction.Reason.FUNDS
+    if not (is_unfunded and row.relayer and row.relayer.address):
+        return ""
+    return f"{reverse('admin:relayers_relayer_change', args=[row.relayer.pk])}#fund"
 
 
 def lane_link(request: HttpRequest, lane: Lane) -> str:
@@ -155,7 +165,9 @@ class Attempts(Panel):
         ]
         # Attempts are numbered without gaps.
         more = and_more(shown[0].number - len(shown)) if shown else ""
-        return {"signed_attempts": {"headers": ATTEMPT_HEADERS, "rows": rows}, "attempts_more": more}
+        none = "Nothing was signed." if row.status in FINAL else "Nothing was signed yet."
+        table = {"headers": ATTEMPT_HEADERS, "rows": rows}
+        return {"signed_attempts": table, "attempts_more": more, "no_attempts": none}
 
 
 def broadcasts(attempt: Attempt) -> str:

@@ -12,6 +12,8 @@ from django.utils import timezone
 PARAMETER = "range"
 GREY = "#9ca3af"
 POINT_RADIUS = 3
+# Small amounts, too, without an exponent.
+AMOUNT_TICKS = {"color": GREY, "format": {"notation": "standard", "maximumSignificantDigits": 4}}
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from unfold.widgets import UnfoldAdminPasswordWidget
 from relayer_service.audit.recording import acted, record
 from relayer_service.console.confirmation import PendingAction, ask
 
-INVITE = "Invite"
+INVITE = "Create invitation link"
 TEXTS = [
     "The link lets whoever has it set the password of {0} and sign in. It works once, within three days.",
     "Earlier links to {0} end.",
@@ -65,7 +65,7 @@ class Inviting:
             raise PermissionDenied
         pending = PendingAction.on_page(request, user.pk, reverse("admin:auth_user_change", args=[user.pk]))
         if is_invitable(user) and not pending.is_confirmed:
-            return ask(request, self, pending, "Invite", [text.format(user) for text in TEXTS], None)
+            return ask(request, self, pending, INVITE, [text.format(user) for text in TEXTS], None)
         link = invite(user.pk) if pending.is_confirmed else ""
         if not link:
             messages.error(request, (ALREADY_SET_UP if user.is_active else INACTIVE).format(user))
@@ -83,13 +83,13 @@ class Inviting:
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
         elsewhere = {"_popup", "_addanother"} & request.POST.keys()
         if not elsewhere and is_invitable(obj) and self.has_invite_permission(request, obj.pk):
-            messages.success(request, f"{obj} was added. Invite them with a link, or go back.")
+            messages.success(request, f"{obj} was added. Create an invitation link, or go back.")
             return HttpResponseRedirect(reverse("admin:auth_user_invite", args=[obj.pk]))
         response: HttpResponse = super().response_add(request, obj, post_url_continue)  # type: ignore[misc]  # of UserAdmin
         return response
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
-        """Return the actions, with Invite only for users who can be invited."""
+        """Return the actions, with that of an invitation only for users who can be invited."""
         actions: list[Any] = super().get_actions_detail(request, object_id)  # type: ignore[misc]  # of UserAdmin
         user = self.get_object(request, unquote(object_id)) if actions else None  # type: ignore[attr-defined]  # of UserAdmin
         return [item for item in actions if item.description != INVITE or (user and is_invitable(user))]

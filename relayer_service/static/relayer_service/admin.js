@@ -16,6 +16,17 @@ document.addEventListener("click", async (event) => {
   }
 });
 
+/* Details with data-focus-on-open focus their first field. The event does not bubble. */
+document.addEventListener(
+  "toggle",
+  ({ target }) => {
+    if (target.open && target.matches("[data-focus-on-open]")) {
+      target.querySelector("input:not([type=hidden])").focus();
+    }
+  },
+  true,
+);
+
 /* A button with data-add-row adds a row from the template to the rows around it. */
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-add-row]");

@@ -109,7 +109,7 @@ def test_saved_filters_are_limited(admin_client: Client, monkeypatch: pytest.Mon
     page = save(admin_client, "q=y", "c")
     refused = "The filter is not saved."
     assert told(page)[-1] == f"{refused} There are 2 saved filters, the maximum. Delete one first."
-    # One of the same name is replaced.
+    # One with the same name is replaced.
     expected = [("a", "?q=x", False), ("b", "?q=y", True)]
     assert saved(save(admin_client, "q=y", "b")) == expected
     for query, name in (("q=y", 51 * "a"), ("q=y", "a\0"), ("q=y", " "), ("", "a"), (f"q={2_000 * 'y'}", "a")):

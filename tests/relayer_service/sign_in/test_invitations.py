@@ -40,7 +40,7 @@ def accept(path: str, password: str = PASSWORD) -> Any:
 
 
 def test_a_link_sets_a_password_once(admin_client: Client, ada: User) -> None:
-    assert "Invite" in admin_client.get(f"{USERS}{ada.pk}/change/").text
+    assert "Create invitation link" in admin_client.get(f"{USERS}{ada.pk}/change/").text
     asked = admin_client.get(f"{USERS}{ada.pk}/invite/")
     assert "Earlier links to ada end." in asked.text
     path = invited(admin_client, ada)
