@@ -60,7 +60,7 @@ def pagerduty(route: AlertRoute, message: AlertMessage, now: datetime) -> list[R
             "timestamp": data["started_at"],
             "component": Kind(data["kind"]).label,
             "custom_details": {
-                "reason": data["reason"],
+                "reason": data.get("reason"),
                 "relayers": relayers_text(data) or None,
                 "on_call": data["on_call"],
                 "count": data["count"],

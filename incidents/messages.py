@@ -48,7 +48,7 @@ def message_data(
         "summary": summary(incident, event, title, number),
         "reason": one_line(details.reason) or None,
         "relayers": list(details.relayers),
-        "relayer_count": details.relayer_count,
+        "relayers_total": details.relayer_count,
         "started_at": timestamp(incident.started_at),
         "ended_at": timestamp(ended) if ended else None,
         "duration_seconds": int((ended - incident.started_at).total_seconds()) if ended else None,
@@ -84,7 +84,7 @@ def test_data(route: AlertRoute, now: datetime) -> Data:
         "summary": f"Test alert of the route {one_line(route.identifier)}",
         "reason": None,
         "relayers": [],
-        "relayer_count": 0,
+        "relayers_total": 0,
         "started_at": timestamp(now),
         "ended_at": None,
         "duration_seconds": None,
@@ -100,14 +100,16 @@ def one_line(text: str) -> str:
 
 def relayers_text(data: Data) -> str:
     """Return the relayers of a message: "a, b, c and 28 others"."""
-    text, others = ", ".join(data["relayers"]), data["relayer_count"] - len(data["relayers"])
+    # Messages of the last release, which may still wait, have none of this.
+    named = data.get("relayers", [])
+    text, others = ", ".join(named), data.get("relayers_total", 0) - len(named)
     return f"{text} and {others:,} other{'s' if others > 1 else ''}" if others > 0 else text
 
 
 def plain_text(data: Data) -> str:
     """Return the lines below the summary, for people."""
     lines = {
-        "Reason": data["reason"],
+        "Reason": data.get("reason"),
         "Relayers": relayers_text(data),
         "Kind": Kind(data["kind"]).label,
         "Severity": data["severity"],

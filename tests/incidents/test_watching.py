@@ -49,7 +49,7 @@ def test_a_problem_is_announced_with_its_number_once_it_has_lasted(clock: Clock)
         "summary": f"{TITLE}, 31 relayers",
         "reason": "no node answers Nodes: http://127.0.0.1:8545",
         "relayers": ["hardhat-0", "hardhat-1", "hardhat-2"],
-        "relayer_count": 31,
+        "relayers_total": 31,
         "started_at": "2026-01-01T12:00:00.000000Z",
         "ended_at": None,
         "duration_seconds": None,
@@ -70,7 +70,7 @@ def test_an_alert_names_the_error_and_the_relayers_without_keys(clock: Clock) ->
     watch(clock, 140)
     began, ended = (message.data for message in AlertMessage.objects.filter(route=ops).order_by("pk"))
     assert began["reason"] == "The node returned HTTP 401. Nodes: https://node.example.com/***"
-    assert (ended["reason"], ended["relayers"], ended["relayer_count"]) == (None, ["hardhat-0"], 1)
+    assert (ended["reason"], ended["relayers"], ended["relayers_total"]) == (None, ["hardhat-0"], 1)
 
 
 def test_a_reason_with_markup_is_sent_as_text(clock: Clock) -> None:
