@@ -79,6 +79,7 @@ def noting(clock: Clock, moments: list[datetime]) -> Behaviour:
     return behave
 
 
+@pytest.mark.long
 def test_a_flapping_node_is_one_begin_and_one_end_per_route(clock: Clock, settings: Settings) -> None:
     relayers(150)
     moments: dict[str, list[datetime]] = defaultdict(list)

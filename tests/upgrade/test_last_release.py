@@ -134,6 +134,7 @@ def test_a_key_is_the_same_request_for_both_releases(tmp_path: Path) -> None:
         assert Transaction.objects.using(alias).count() == 3
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_transactions_that_the_last_release_ends_are_listed_by_their_status(tmp_path: Path) -> None:
     at = datetime(2026, 11, 16, tzinfo=UTC)
@@ -241,6 +242,7 @@ def test_a_change_by_staff_of_this_release_ends_a_check_of_the_last_one(both: Bo
     assert both.of_old("after", "lease", "due_at") == (LEASE, LATER)
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_calls_that_the_last_release_counted_are_shown_and_keep_no_relayer(tmp_path: Path) -> None:
     hour = timezone.now().replace(minute=0, second=0, microsecond=0)

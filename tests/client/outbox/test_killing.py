@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.db import connection
 from eth_utils.crypto import keccak
 
@@ -29,6 +30,7 @@ def transfers(chain: LocalChain, token: str) -> Counter[str]:
     return Counter(f"0x{each['topics'][2][-40:]}" for each in chain.rpc("eth_getLogs", query))
 
 
+@pytest.mark.long
 def test_each_payout_is_executed_once_whoever_is_killed(
     transactional_db: None, service: Service, node: LocalChain, shop_token: str, tmp_path: Path
 ) -> None:
