@@ -47,7 +47,7 @@ def node_up() -> None:
 
 
 def watch(clock: Clock, seconds: int = 10) -> None:
-    """Let time pass: workers read after ten seconds, and at its end."""
+    """Move the clock: a worker reads after ten seconds, and at the end."""
     for step in (10, seconds - 10):
         if step:
             clock.forward(step)

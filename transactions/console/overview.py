@@ -321,7 +321,7 @@ def failed() -> str:
 
 
 def newest_failed() -> QuerySet[Any]:
-    return Transaction.objects.filter(IS_IN_STATUS[Status.FAILED]).order_by("-sequence").only("pk")
+    return Transaction.objects.filter(IS_IN_STATUS[Status.FAILED]).order_by("-sequence")
 
 
 def oldest_head() -> str:
