@@ -270,8 +270,7 @@ class RelayerWrite(HolderWrite[Relayer]):
     def _save_health(cls, writes: Sequence[Self]) -> None:
         """Request a check of the relayers, from scratch if the account is another one."""
         new = [RelayerHealth(relayer=write.row) for write in writes if write.is_new]
-        # A trigger has added the rows already, which the last release does not.
-        RelayerHealth.objects.bulk_create(new, batch_size=BATCH_SIZE, ignore_conflicts=True)
+        RelayerHealth.objects.bulk_create(new, batch_size=BATCH_SIZE)
         changed: dict[bool, list[int]] = {True: [], False: []}
         for write in writes:
             if write.columns and not write.is_new:

@@ -129,15 +129,10 @@ def fill(apps: Any, alias: str) -> None:
         policies={"min_balance": 2**128 - 1},
         created_at=MOMENT,
     )
-    if "relayerhealth" in apps.all_models["relayers"]:
-        # A trigger has set it, in microseconds, which a dump does not have.
-        apps.get_model("relayers.RelayerHealth")._base_manager.using(alias).update(due_at=MOMENT)
+    create("relayers.RelayerHealth", relayer_id=relayer.pk, network="sepolia", due_at=MOMENT)
     token = create("rpc.FeeToken", network="sepolia", symbol="USDC", address=ADDRESS, created_at=MOMENT)
     create("rpc.PriceSource", token=token, kind="fixed", rate_text="3000.5", rate_set_at=MOMENT, max_age_seconds=60)
-    if "callcount" in apps.all_models["rpc"]:
-        create("rpc.CallCount", relayer=relayer, minute=MOMENT, method="feeEstimate", outcome="ok", calls=3)
-    else:
-        create("relayer_service.CallCount", kind="relayer", subject="1", start=MOMENT, outcome="ok", calls=3)
+    create("relayer_service.CallCount", kind="relayer", subject="1", start=MOMENT, outcome="ok", calls=3)
 
 
 def rows(apps: Any, alias: str) -> dict[str, list[dict[str, Any]]]:

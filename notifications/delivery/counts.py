@@ -8,20 +8,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import Count, Min, OuterRef, QuerySet, Subquery, Sum
 
 from notifications.models import FAILED_AT, Delivery, DeliveryHour, Notification, SkippedEventCount
 from relayer_service.database.clock import DatabaseNow, database_now
 from relayer_service.database.truncation import HourOf
-from relayer_service.models import RowDelta
 from relayer_service.storage.counting import fold_rows
 
 HOURS = 24
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
-# Where processes of the last release count skipped events until they are replaced.
-LAST_RELEASE_LIST_NAME = "notifications:skipped_events"
 
 
 def pending() -> QuerySet[Delivery]:
@@ -95,10 +91,6 @@ def count_skipped(events: Mapping[int, int]) -> None:
 
 
 def fold_skipped() -> None:
-    with transaction.atomic():
-        rows = list(RowDelta.objects.filter(list_name=LAST_RELEASE_LIST_NAME).select_for_update(skip_locked=True))
-        SkippedEventCount.objects.bulk_create(SkippedEventCount(target=row.bucket, events=row.rows) for row in rows)
-        RowDelta.objects.filter(pk__in=[row.pk for row in rows]).delete()
     fold_rows(SkippedEventCount, "events", "target")
 
 

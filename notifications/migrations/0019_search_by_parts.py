@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('notifications', '0018_chart_of_a_webhook'),
+        ('notifications', '0001_squashed_0018_chart_of_a_webhook'),
     ]
 
     operations = [

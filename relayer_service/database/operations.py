@@ -14,6 +14,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import AddConstraint
+from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState as State
 
 from relayer_service.database.substrings import Joined
@@ -126,6 +127,28 @@ class ValidateConstraint(postgresql.ValidateConstraint):
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
         if schema_editor.connection.vendor == "postgresql":
             super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+
+class SetFillFactor(Operation):
+    """Leaves room in each page of a PostgreSQL table for the next versions of its rows; the value is in percent.
+
+    An update whose new row fits beside the old one writes to no index. Pages that exist are not rewritten.
+    """
+
+    def __init__(self, model_name: str, percent: int) -> None:
+        self.model_name, self.percent = model_name, percent
+
+    def state_forwards(self, app_label: str, state: State) -> None: ...
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
+        if schema_editor.connection.vendor == "postgresql":
+            table = to_state.apps.get_model(app_label, self.model_name)._meta.db_table
+            schema_editor.execute(f"ALTER TABLE {schema_editor.quote_name(table)} SET (fillfactor = {self.percent})")
+
+    def database_backwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None: ...
+
+    def describe(self) -> str:
+        return f"Leave room in the pages of {self.model_name}"
 
 
 def _has_trigrams(connection: BaseDatabaseWrapper) -> bool:

@@ -50,9 +50,6 @@ JITTER = 0.1
 # The limit of the column, and more than any account will have.
 MAX_NONCE = 2**63 - 1
 
-# States that events report. A change is also written to the relayer, for the last release.
-STATES = {"system_disabled", "balance_is_low", "runway_is_short"}
-
 AccountReadings = tuple[RelayerHealth, "AccountReading"]
 
 _is_checking = threading.Lock()
@@ -188,13 +185,7 @@ def write(readings: list[AccountReadings]) -> None:
 
 
 def _locked(found: list[Finding]) -> list[Finding]:
-    """Lock what is written, relayers before their health as everywhere; return what is held under its lease.
-
-    A row that another transaction is writing is skipped: its lease is lost.
-    """
-    if keys := [each.health.pk for each in found if each.differing.keys() & STATES]:
-        rows = Relayer.objects.filter(pk__in=keys).order_by("pk")
-        list(rows.select_for_update(no_key=True).values_list("pk"))
+    """Lock what is held under its lease; a row that another transaction is writing has lost it."""
     held = RelayerHealth.objects.held(each.health for each in found)
     locked = {*held.select_for_update(no_key=True, skip_locked=True).values_list("pk", flat=True)}
     return [each for each in found if each.health.pk in locked]

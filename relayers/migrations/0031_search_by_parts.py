@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('relayers', '0030_move_node_calls'),
+        ('relayers', '0001_squashed_0034_tags'),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('signers', '0006_sorted_lists'),
+        ('signers', '0001_squashed_0006_sorted_lists'),
     ]
 
     operations = [

@@ -3,14 +3,11 @@
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
-from django.db import connection, connections, transaction
+from django.db import connections, transaction
 from django.utils import timezone
 
 from relayer_service.database.clock import timestamp
@@ -271,19 +268,6 @@ def test_a_rotation_that_waits_for_first_rules_has_them(user: User) -> None:
         wait_until(waits_for_a_lock)
     other.join()
     assert (shared_rules(), len(tokens())) == ({"max_value": "1"}, 2)
-
-
-def test_an_upgrade_gives_families_the_policy_of_their_newest_token(user: User) -> None:
-    other = issue(name="other", user=user)[0]
-    family(user)
-    policies = [SpendingPolicy.objects.create(rules={}) for _ in range(2)]
-    newest = tokens()
-    for token, policy in zip(newest[2:], policies, strict=True):
-        AccessToken.objects.filter(pk=token.pk).update(spending=policy)
-    upgrade = import_module("tokens.migrations.0007_policies_of_families")
-    upgrade.share_policies(apps, SimpleNamespace(connection=connection))
-    assert [token.spending for token in tokens()] == [None, policies[1], *policies]
-    assert other.spending is None
 
 
 @pytest.mark.django_db(transaction=True)

@@ -16,7 +16,6 @@ from notifications.delivery.creating import create_deliveries
 from notifications.events import NOTIFICATION_TEST, NotificationData
 from notifications.models import Delivery, Notification, SkippedEventCount
 from notifications.replay import replay
-from relayer_service.models import RowDelta
 from tests.api import Api
 from tests.concurrency import in_threads
 from tests.notifications.admin_pages import rows, told
@@ -65,15 +64,6 @@ def test_an_event_for_a_disabled_target_is_skipped_and_counted() -> None:
     # Those of a deleted target stay in the total.
     disabled.delete()
     assert counts.skipped_events() == 3
-
-
-def test_skipped_events_that_the_last_release_counts_are_taken_over() -> None:
-    counts.count_skipped({1: 1})
-    for number in (2, 3):
-        RowDelta.objects.create(list_name="notifications:skipped_events", bucket=1, rows=number)
-    counts.fold_skipped()
-    assert list(SkippedEventCount.objects.values_list("target", "events")) == [(1, 6)]
-    assert not RowDelta.objects.filter(list_name="notifications:skipped_events").exists()
 
 
 @pytest.mark.django_db(transaction=True)

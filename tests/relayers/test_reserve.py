@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import connection
 from django.test import Client
 
 from relayer_service.models import AuditEntry
@@ -107,17 +103,3 @@ def test_it_is_set_for_many_with_a_preview_that_says_what_stops(admin_client: Cl
     run_jobs()
     assert reserve() == str(2 * ETHER)
     assert Relayer.objects.get().policies == {"min_balance": 5}
-
-
-def test_relayers_that_fund_others_keep_what_their_minimum_kept() -> None:
-    amounts = dict.fromkeys(("top_up_minimum_text", "top_up_target_text", "top_up_daily_limit_text"), "1")
-    policies = {"min_balance": 2**128 - 1}
-    treasury = factories.relayer(identifier="treasury", policies=policies)
-    chosen = factories.relayer(identifier="chosen", policies=policies, reserve_text="7")
-    factories.relayer(identifier="one", policies=policies, funding_relayer=treasury, **amounts)
-    factories.relayer(identifier="two", funding_relayer=chosen, **amounts)
-    copy = import_module("relayers.migrations.0033_copy_reserves").copy
-    for _ in range(2):
-        copy(apps, SimpleNamespace(connection=connection))
-    found = dict(Relayer.objects.values_list("identifier", "reserve_text"))
-    assert found == {"treasury": str(2**128 - 1), "chosen": "7", "one": None, "two": None}

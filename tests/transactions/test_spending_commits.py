@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
@@ -31,7 +28,7 @@ from transactions.lanes.signing import Signed
 from transactions.limits.budgets import recharge
 from transactions.limits.holders import SpendingRefused
 from transactions.limits.status_changes import settle
-from transactions.limits.windows import OPEN_HOUR, hour_of
+from transactions.limits.windows import OPEN_HOUR
 from transactions.models import Attempt, Charge, Lane, Transaction
 from transactions.records.states import Cause
 from transactions.repair.limit_checks import limit_violations, settle_final
@@ -442,30 +439,3 @@ def test_what_an_upgrade_left_open_is_dated(lane: Lane) -> None:
     assert used(chosen) == 7
     let_hours_pass(25)
     assert used(chosen) == 2
-
-
-def test_the_upgrade_opens_what_is_not_mined_and_dates_it_back(lane: Lane) -> None:
-    chosen = limit(lane, max_value_per_day="20")
-    rows = [request(lane, value) for value in (1, 2, 3, 4)]
-    for row in rows:
-        reserve(row)
-    send(lane, *rows[1:])
-    mine(rows[3])
-    # As the last release counts: by the hour of the nonce, or of acceptance. Too old an hour was dropped.
-    now = hour_of(database_now())
-    for row, age in zip(rows, (30, 5, 0, 5), strict=True):
-        row.charges.update(hour=now - age)
-    SpendingLimit.objects.update(hours={str(now - 5): "6", str(now): "3"})
-    migration = import_module("transactions.migrations.0014_open_charges")
-    editor = SimpleNamespace(connection=connection)
-
-    def found() -> tuple[dict[str, str], list[int]]:
-        hours = Charge.objects.order_by("transaction").values_list("hour", flat=True)
-        return SpendingLimit.objects.get(policy=chosen).hours, list(hours)
-
-    migration.open_charges(apps, editor)
-    assert found() == ({str(now - 5): "4", str(OPEN_HOUR): "6"}, [OPEN_HOUR] * 3 + [now - 5])
-    assert used(chosen) == 10
-    migration.date_charges(apps, editor)
-    hour = Charge.objects.get(transaction=rows[0]).hour
-    assert (hour >= now, found()) == (True, ({str(now - 5): "4", str(hour): "6"}, [hour] * 3 + [now - 5]))

@@ -41,7 +41,10 @@ CREATE TRIGGER transaction_metadata_delete AFTER DELETE ON transactions_transact
 END
 """,
 )
-SQLITE_DROP = ("DROP TRIGGER transaction_metadata_insert", "DROP TRIGGER transaction_metadata_delete")
+SQLITE_DROP = (
+    "DROP TRIGGER IF EXISTS transaction_metadata_insert",
+    "DROP TRIGGER IF EXISTS transaction_metadata_delete",
+)
 
 
 def create_triggers(apps: Any, schema_editor: Any) -> None:
@@ -57,7 +60,7 @@ def drop_triggers(apps: Any, schema_editor: Any) -> None:
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('transactions', '0030_noop_price'),
+        ('transactions', '0001_squashed_0037_index_of_limits'),
     ]
 
     operations = [

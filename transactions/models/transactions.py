@@ -257,8 +257,6 @@ class Transaction(Resource):
             models.CheckConstraint(
                 condition=Q(status__in=OPEN, finished_at=None, unsuccessful=None)
                 | Q(IS_CONFIRMED, status=Status.CONFIRMED)
-                # NULL as processes of the last release write it: a trigger fills it, on SQLite after this check.
-                | Q(finished_at__isnull=False, unsuccessful=None, status__in=UNSUCCESSFUL)
                 | Q(finished_at__isnull=False, unsuccessful=F("status"), status__in=UNSUCCESSFUL),
                 name="transaction_status",
             ),

@@ -8,9 +8,12 @@ import math
 import time
 from typing import Any
 
+from django.core.management import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from relayer_service import roles
 from relayer_service.configuration.checks import OF_OPERATORS
@@ -33,6 +36,7 @@ SELECT setting::int + 500 || 'ms' FROM pg_settings WHERE name = 'deadlock_timeou
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         self.deadline, connection = math.inf, connections[options["database"]]
+        self._require_last_release(connection)
         with session_settings(connection, **SESSION):
             while not self._migrate(connection, *args, **options):
                 if options["verbosity"] > 0:
@@ -49,6 +53,17 @@ class Command(migrate.Command):
         if action in {"apply_success", "unapply_success"}:
             self.deadline = math.inf
         super().migration_progress_callback(action, *args, **options)
+
+    def _require_last_release(self, connection: BaseDatabaseWrapper) -> None:
+        """Refuse a database with only some of the migrations that are one by now: Django's message names a model."""
+        applied = MigrationRecorder(connection).applied_migrations()
+        for migration in MigrationLoader(None).replacements.values():
+            missing = [name for app, name in migration.replaces if (app, name) not in applied]
+            if 0 < len(missing) < len(migration.replaces):
+                raise CommandError(
+                    f"The database lacks {migration.app_label}.{missing[0]}, which this release has no more. "
+                    "Run `migrate` of release 0.1.0 first."
+                )
 
     def _migrate(self, connection: BaseDatabaseWrapper, *args: Any, **options: Any) -> bool:
         # Leaving it, the settings of `handle` are restored, also those of a new connection.

@@ -85,7 +85,7 @@ def test_ready_names_what_fails_of_migrations_and_the_worker(
     with monkeypatch.context() as patch:
         patch.setattr(timezone, "now", lambda: tomorrow)
         assert ready(client) == well
-    MigrationRecorder(connection).record_unapplied("tokens", "0001_initial")
+    MigrationRecorder(connection).record_unapplied("rpc", "0010_drop_moved_counts")
     assert ready(client) == failed("migrations")
 
 

@@ -1,34 +1,32 @@
-"""A database of the oldest schema with a row in every table: forwards to this one, and back."""
+"""The migrations of this release, forwards and back, with a row in every table."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from django.apps import apps
-from django.core.management import call_command
-from django.db import connections
+from django.core.management import CommandError, call_command
+from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 
-from notifications.models import SkippedEventCount
 from relayer_service.storage import counting
 from relayer_service.storage.counting import Comparison
 from tests import databases
 
 pytestmark = pytest.mark.both_engines
 
-OLDEST = [
-    ("relayer_service", "0001_initial"),
-    ("tokens", "0001_initial"),
-    ("signers", "0001_initial"),
-    ("notifications", "0001_initial"),
-    ("relayers", "0001_initial"),
-    ("rpc", "0001_initial"),
+FIRST = [
+    ("relayer_service", "0001_squashed_0020_audit_log_entries"),
+    ("tokens", "0001_squashed_0012_revoke_permission"),
+    ("signers", "0001_squashed_0006_sorted_lists"),
+    ("notifications", "0001_squashed_0018_chart_of_a_webhook"),
+    ("relayers", "0001_squashed_0034_tags"),
+    ("rpc", "0001_squashed_0009_move_call_counts"),
 ]
 LISTED = ["relayers_relayer", "signers_signer"]
-TABLE = "signers_signer"
 TRIGGERS = {
     "sqlite": "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'",
     "postgresql": "SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal",
@@ -46,50 +44,29 @@ def counts(connection: BaseDatabaseWrapper) -> list[Comparison]:
     return [counting.compare(connection, table) for table in LISTED]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_the_count_of_skipped_events_moves_to_its_own_table_and_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    migration = import_module("notifications.migrations.0004_skipped_event_count")
-    monkeypatch.setattr(migration, "BATCH_SIZE", 2)
-    before, after = (("notifications", name) for name in ("0003_delivery_request_id", "0004_skipped_event_count"))
-    kept = [(TABLE, 1, 5), *((migration.LIST_NAME, target, events) for target, events in [(1, 2), (1, 3), (2, 4)])]
-    with databases.empty("counted", tmp_path) as alias:
-        old = MigrationExecutor(connections[alias]).migrate([before]).apps
-        deltas = old.get_model("relayer_service", "RowDelta").objects.using(alias)
-        for list_name, bucket, rows in kept:
-            deltas.create(list_name=list_name, bucket=bucket, rows=rows)
-        MigrationExecutor(connections[alias]).migrate([after])
-        counts = SkippedEventCount.objects.using(alias).order_by("pk")
-        assert list(counts.values_list("target", "events")) == [(1, 2), (1, 3), (2, 4)]
-        assert list(deltas.values_list("list_name", "bucket", "rows")) == kept[:1]
-        MigrationExecutor(connections[alias]).migrate([before])
-        assert list(deltas.order_by("pk").values_list("list_name", "bucket", "rows")) == kept
+@pytest.mark.django_db
+def test_a_database_of_an_earlier_release_is_refused() -> None:
+    MigrationRecorder(connection).record_unapplied("relayers", "0034_tags")
+    with pytest.raises(CommandError, match=r"lacks relayers\.0034_tags, .* Run `migrate` of release 0\.1\.0 first\.$"):
+        call_command("migrate", verbosity=0)
 
 
 @pytest.mark.long
 @pytest.mark.django_db(transaction=True)
-def test_a_filled_database_of_the_oldest_schema_goes_forwards_and_back(tmp_path: Path) -> None:
+def test_a_filled_database_goes_forwards_and_back(tmp_path: Path) -> None:
     with databases.empty("upgraded", tmp_path) as alias:
         connection = connections[alias]
-        executor = MigrationExecutor(connection)
-        old = executor.migrate([*OLDEST, ("auth", "0012_alter_user_first_name_max_length")]).apps
-        with connection.cursor() as cursor:
-            if connection.vendor == "postgresql":
-                # Its release did not count TRUNCATE.
-                for table in LISTED:
-                    cursor.execute(f"DROP TRIGGER {table}_count_TRUNCATE ON {table}")
-        databases.fill(old, alias)
-        before = databases.rows(old, alias)
-        assert [label for label, rows in before.items() if not rows] == []
+        first = MigrationExecutor(connection).migrate([*FIRST, ("auth", "0012_alter_user_first_name_max_length")]).apps
+        databases.fill(first, alias)
+        before = databases.rows(first, alias)
 
         call_command("migrate", database=alias, verbosity=0)
         assert [counting.is_counted(connection, table) for table in LISTED] == [True, True]
         assert counts(connection) == [Comparison(1, 1, 0)] * 2
         assert databases.secrets(apps, alias) == databases.SECRETS
 
-        MigrationExecutor(connection).migrate(OLDEST)
-        assert databases.rows(old, alias) == before
+        MigrationExecutor(connection).migrate(FIRST)
+        assert databases.rows(first, alias) == before
         assert counts(connection) == [Comparison(1, 1, 0)] * 2
 
         call_command("migrate", "relayer_service", "zero", database=alias, verbosity=0)

@@ -13,8 +13,8 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("relayer_service", "0001_initial"),
-        ('signers', '0001_initial'),
+        ('relayer_service', '0001_squashed_0020_audit_log_entries'),
+        ('signers', '0001_squashed_0006_sorted_lists'),
     ]
 
     operations = [

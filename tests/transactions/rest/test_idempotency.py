@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import IntegrityError, connection, transaction
 
-from relayer_service.models import AuditEntry
 from relayers.models import Relayer
 from tests.api import Answer, Api
 from tests.concurrency import in_threads
@@ -125,27 +122,6 @@ def test_a_key_survives_a_change_of_the_relayers_account(sender: Api) -> None:
     assert send(sender).body["data"]["id"] == first["id"]
     assert send(sender, {**TRANSFER, "value": 2}).status == 409
     assert Transaction.objects.count() == 2
-
-
-def test_the_migration_keeps_a_key_on_the_oldest_of_an_account(
-    sender: Api, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lane = lanes.lane(factories.relayer())
-    with connection.cursor() as cursor:
-        cursor.execute("DROP INDEX transaction_lane_key")
-    rows = [lanes.transaction(lane, relayer_id=number, idempotency_key=KEY) for number in (7, 8, 9)]
-    lanes.transaction(lane, relayer_id=9, idempotency_key="other")
-    migration = import_module("transactions.migrations.0016_one_key_per_account")
-    migration.remove_duplicates(apps, connection.schema_editor())
-    keys = Transaction.objects.order_by("sequence").values_list("idempotency_key", flat=True)
-    assert list(keys) == [KEY, None, None, "other"]
-    oldest, *others = (row.identifier for row in rows)
-    reason = f"Its idempotency key 'order-4711' was removed: the older transaction {oldest} of the account has it."
-    assert capsys.readouterr().out == "".join(f"\n    Transaction {each}: {reason}" for each in others)
-    entries = AuditEntry.objects.filter(object_type="transaction").order_by("pk")
-    assert [(entry.object_id, entry.who, entry.reason) for entry in entries] == [
-        (each, "Command migrate", reason) for each in others
-    ]
 
 
 @pytest.mark.django_db(transaction=True)
