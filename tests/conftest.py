@@ -63,9 +63,14 @@ TOGETHER = {
 }
 
 
+# Until all tests are collected, nothing becomes garbage.
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Leave thousands of tests and modules out of every search for garbage."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

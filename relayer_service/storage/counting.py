@@ -204,12 +204,6 @@ class CountRows(Operation):
         return str(state.apps.get_model(app_label, self.model_name)._meta.db_table)
 
 
-class CountMore(CountRows):
-    """Replaces the triggers of a table; the previous release works with the new ones too."""
-
-    def database_backwards(self, *args: Any) -> None: ...
-
-
 def _triggers(vendor: str, table: str) -> list[str]:
     """Return the statements that create or replace the triggers of a table."""
     sizes = {"bucket": BUCKET_ROWS, "part": PART_ROWS, "parts": PARTS}
