@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -80,7 +80,6 @@ CONDITIONS: dict[str, Q] = {
 }
 # Also those of which nothing is known now.
 IS_SHORT_OF_FUNDS = CONDITIONS[Waiting.FUNDS] | (NEEDS_FUNDS & ~Q(waiting=Waiting.FUNDS))
-SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
 # Its nodes have answered, with an old block.
 IS_BEHIND = Q(waiting_details__startswith=BEHIND_START, waiting_details__endswith=BEHIND_END)
 # The health check reports the relayers of such lanes.
@@ -89,20 +88,25 @@ LANES, TRANSACTIONS = "lanes.", "transactions."
 LATE, UNSENT, TOP_UPS, HALTED = "transactions.late", "unsent", "topups", "lanes.halted"
 BEHIND, FAILING = "lanes.behind", "transactions.failing"
 LIMIT, DISPUTED = "transactions.limit", "transactions.disputed"
-# What follows the network.
-TITLES: dict[str, str] = {
-    f"{LANES}{HELD}": "held lanes",
-    f"{LANES}{Waiting.FUNDS}": "lanes that wait for funds",
-    f"{LANES}{Waiting.SIGNER}": "lanes whose signer fails",
-    f"{LANES}{Waiting.NODES}": "lanes whose nodes do not answer",
-    BEHIND: "no new block on its nodes",
-    LATE: "transactions that wait longer than expected",
-    LIMIT: "transactions that wait for a spending limit",
-    DISPUTED: "transactions that nodes contradict each other about",
-    FAILING: "transactions that failed within 15 minutes",
-    UNSENT: "requests that are due and have no nonce",
-    TOP_UPS: "relayers that are not topped up",
+LANE, ROW, RELAYER = "transactions_lane", "transactions_transaction", "relayers_relayer"
+# By kind, what follows the network in the title, the noun that is counted, and the list with its query.
+SHOWN: dict[str, tuple[str, str, str, str]] = {
+    f"{LANES}{HELD}": ("held lanes", "lane", LANE, "state=held"),
+    f"{LANES}{Waiting.FUNDS}": ("lanes that wait for funds", "lane", LANE, "state=waiting&waiting=funds"),
+    f"{LANES}{Waiting.SIGNER}": ("lanes whose signer fails", "lane", LANE, "state=waiting&waiting=signer"),
+    f"{LANES}{Waiting.NODES}": ("lanes whose nodes do not answer", "lane", LANE, "state=waiting&waiting=nodes"),
+    # Its title has the time since then.
+    HALTED: ("", "lane", LANE, "state="),
+    BEHIND: ("no new block on its nodes", "lane", LANE, "state=waiting&waiting=nodes"),
+    LATE: ("transactions that wait longer than expected", "relayer", ROW, ""),
+    LIMIT: ("transactions that wait for a spending limit", "transaction", ROW, "status=pending"),
+    DISPUTED: ("transactions that nodes contradict each other about", "transaction", ROW, "status=mined"),
+    FAILING: ("transactions that failed within 15 minutes", "transaction", ROW, "status=failed&finished=2-days"),
+    UNSENT: ("requests that are due and have no nonce", "relayer", ROW, "status=pending"),
+    TOP_UPS: ("relayers that are not topped up", "relayer", RELAYER, ""),
 }
+# Of problems of which no row is an example.
+REASONS = {HALTED: "Nothing is mined until the chain goes on.", UNSENT: "No worker takes them, or too many wait."}
 DAY = timedelta(days=1)
 MAX_FAILED = 100
 # So many failures within this time, on a network, are a problem of their own: one may be a mistake of its caller.
@@ -150,22 +154,15 @@ def rows_by_kind() -> dict[str, QuerySet[Any]]:
 
 def queries() -> list[Any]:
     # The relayer of a lane may have been deleted.
-    network, rows = Coalesce("relayer__network", Value("")), rows_by_kind()
+    network, rows, since = Coalesce("relayer__network", Value("")), rows_by_kind(), "waiting_since"
+    # A lane without funds whose nodes fail meanwhile does not wait anew.
+    newest = {Waiting.FUNDS: Case(When(waiting=Waiting.FUNDS, then=since))}
+    waiting = {each: f"{LANES}{each}" for each in Waiting}
     return [
-        *(
-            grouped(
-                f"{LANES}{name}",
-                rows[f"{LANES}{name}"],
-                network,
-                since,
-                Value(int(name == HELD)),
-                # A lane without funds whose nodes fail meanwhile does not wait anew.
-                Case(When(waiting=name, then=since)) if name == Waiting.FUNDS else None,
-            )
-            for name, since in SINCE.items()
-        ),
+        grouped(f"{LANES}{HELD}", rows[f"{LANES}{HELD}"], network, "held_since", Value(1)),
+        *(grouped(kind, rows[kind], network, since, newest=newest.get(each)) for each, kind in waiting.items()),
         grouped(HALTED, rows[HALTED], network, "watch__halted_since", Value(1)),
-        grouped(BEHIND, rows[BEHIND], network, "waiting_since", Value(1)),
+        grouped(BEHIND, rows[BEHIND], network, since, Value(1)),
         grouped(LATE, rows[LATE], network, "created_at", newest=UNKNOWN),
         grouped(LIMIT, rows[LIMIT], network, "created_at", newest=UNKNOWN),
         grouped(DISPUTED, rows[DISPUTED], network, UNKNOWN, Value(1)),
@@ -181,30 +178,13 @@ def relayers_of(cause: Cause) -> QuerySet[Any, Any]:
 
 
 def cause(rows: GroupedRows) -> Cause:
-    query = {"network": rows.group} if rows.group else {}
-    if rows.kind == UNSENT:
-        url = transactions_url(None, status=Status.PENDING.value, **query)
-        reason = "No worker takes them, or too many wait."
-        return rows.cause(f"{rows.group}: {TITLES[UNSENT]}", "relayer", url, reason, rows.group)
+    title, unit, model, query = SHOWN[rows.kind]
     if rows.kind == HALTED:
-        title = f"{rows.group}: {no_new_block(rows.since or timezone.now(), timezone.now()).lower()}"
-        reason = "Nothing is mined until the chain goes on."
-        return rows.cause(title, "lane", lanes_url("", **query), reason, rows.group)
-    if rows.kind == BEHIND:
-        unit, url = "lane", lanes_url(Waiting.NODES, **query)
-    elif rows.kind == LATE:
-        unit, url = "relayer", transactions_url(None, **query)
-    elif rows.kind in (LIMIT, DISPUTED):
-        status = Status.PENDING if rows.kind == LIMIT else Status.MINED
-        unit, url = "transaction", transactions_url(None, status=status.value, **query)
-    elif rows.kind == FAILING:
-        unit, url = "transaction", transactions_url(None, status=Status.FAILED.value, finished="2-days", **query)
-    elif rows.kind == TOP_UPS:
-        unit, url = "relayer", f"{reverse('admin:relayers_relayer_changelist')}?{urlencode(query)}"
-    else:
-        unit, url = "lane", lanes_url(rows.kind.removeprefix(LANES), **query)
-    title = f"{rows.group or 'deleted relayers'}: {TITLES[rows.kind]}"
-    return rows.cause(title, unit, url, network=rows.group)
+        title = no_new_block(rows.since or timezone.now(), timezone.now()).lower()
+    in_network = urlencode({"network": rows.group}) if rows.group else ""
+    url = f"{reverse(f'admin:{model}_changelist')}?{'&'.join(filter(None, [query, in_network]))}"
+    title = f"{rows.group or 'deleted relayers'}: {title}"
+    return rows.cause(title, unit, url, REASONS.get(rows.kind, ""), rows.group)
 
 
 def numbers() -> dict[str, int]:
@@ -217,28 +197,17 @@ def numbers() -> dict[str, int]:
 def examples(causes: Sequence[Cause]) -> dict[str, Example]:
     """Return the first lane, transaction or top-up of each cause, with one query per model."""
     hidden = ("relayer__custom_rpc_urls", "relayer__private_rpc_urls")
-    rows: dict[str, dict[int, Any]] = {
-        LANES: Lane.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, LANES)),
-        TRANSACTIONS: Transaction.objects.select_related("lane__watch", "relayer__health")
-        .defer("data", "revert_data", "relayer__health__balance_hours", *hidden)
-        .in_bulk(firsts(causes, TRANSACTIONS)),
-        TOP_UPS: TopUp.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, TOP_UPS)),
-    }
-    describe: dict[str, Callable[[Any], Example]] = {
-        LANES: lane_example,
-        TRANSACTIONS: late_example,
-        TOP_UPS: top_up_example,
-    }
-    return {
-        each.key: describe[kind](found[each.first])
-        for kind, found in rows.items()
-        for each in causes
-        if each.kind.startswith(kind) and each.first in found
-    }
-
-
-def firsts(causes: Sequence[Cause], kind: str) -> list[int]:
-    return [each.first for each in causes if each.first and each.kind.startswith(kind)]
+    lanes = Lane.objects.select_related("relayer").defer(*hidden)
+    late = Transaction.objects.select_related("lane__watch", "relayer__health")
+    late = late.defer("data", "revert_data", "relayer__health__balance_hours", *hidden)
+    top_ups = TopUp.objects.select_related("relayer").defer(*hidden)
+    found: dict[str, Example] = {}
+    kinds: Any = ((LANES, lanes, lane_example), (TRANSACTIONS, late, late_example), (TOP_UPS, top_ups, top_up_example))
+    for kind, rows, describe in kinds:
+        own = [each for each in causes if each.first and each.kind.startswith(kind)]
+        firsts = rows.in_bulk([each.first for each in own])
+        found |= {each.key: describe(firsts[each.first]) for each in own if each.first in firsts}
+    return found
 
 
 def lane_example(lane: Lane) -> Example:
@@ -266,9 +235,8 @@ def lane_url(key: int) -> str:
     return reverse("admin:transactions_lane_change", args=[key])
 
 
-def lanes_url(state: str, **query: str) -> str:
-    chosen = {"state": state} if state in {HELD, WAITING, ""} else {"state": WAITING, "waiting": state}
-    return f"{reverse('admin:transactions_lane_changelist')}?{urlencode(chosen | query)}"
+def lanes_url(state: str) -> str:
+    return f"{reverse('admin:transactions_lane_changelist')}?{urlencode({'state': state})}"
 
 
 def late_rows() -> QuerySet[Any]:
@@ -296,9 +264,9 @@ def card(request: HttpRequest) -> Card | None:
         return Card("Transactions", empty="None is open, and none was confirmed in the last day.", url=page)
     waiting = sum(counts[each] for each in Waiting)
     rows = [
-        *([link(status.label, transactions_url(None, status=status)), counted(counts[status])] for status in OPEN),
-        [link("Confirmed in the last day", transactions_url(None, status=Status.CONFIRMED)), confirmed()],
-        [link("Failed since yesterday", transactions_url(None, status=Status.FAILED, finished="2-days")), failed()],
+        *([link(status.label, transactions_url(status=status)), counted(counts[status])] for status in OPEN),
+        [link("Confirmed in the last day", transactions_url(status=Status.CONFIRMED)), confirmed()],
+        [link("Failed since yesterday", transactions_url(status=Status.FAILED, finished="2-days")), failed()],
         ["Longest wait for a next nonce", oldest_head()],
         [link("Held lanes", lanes_url(HELD)), alarm(counts[HELD])],
         [link("Waiting lanes", lanes_url(WAITING)), label(f"{waiting:,}", "warning") if waiting else "0"],

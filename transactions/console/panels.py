@@ -51,7 +51,7 @@ GAS_AXIS = {"beginAtZero": True, "ticks": AMOUNT_TICKS}
 MAX_SUMMED = 10_000
 
 
-def transactions_url(relayer: Relayer | None, **query: str) -> str:
+def transactions_url(relayer: Relayer | None = None, **query: str) -> str:
     chosen = {RELAYER: str(relayer.pk)} if relayer else {}
     return f"{reverse('admin:transactions_transaction_changelist')}?{urlencode(chosen | query)}"
 

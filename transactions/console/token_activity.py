@@ -114,7 +114,7 @@ class TokenTransactions(TransactionsPanel):
 
 def listed(token: Any, status: str = "") -> str:
     query = {"token": token.key, "kind": "all"} | ({"status": status} if status else {})
-    return transactions_url(None, **query)
+    return transactions_url(**query)
 
 
 def unsent(token: Any, *, with_successors: bool) -> Any:
