@@ -252,6 +252,13 @@ class CanceledTransactionsSerializer(serializers.Serializer[Any]):
     total_processed = IntegerField(max_value=2**31 - 1)
 
 
+class AmountField(StringField):
+    """An integer in responses, as text: many JSON parsers round numbers of this size."""
+
+    def to_representation(self, value: int) -> str:
+        return str(value)
+
+
 class DryRunCheckSerializer(serializers.Serializer[Any]):
     """A rule that depends on nothing that was spent before."""
 
@@ -270,10 +277,10 @@ class DryRunLimitSerializer(serializers.Serializer[Any]):
     source = ChoiceField(choices=["relayer", "token"])  # type: ignore[assignment]  # as above
     rule = StringField()
     name = StringField(help_text="`value`, `gas`, or `token:` and the address of the contract.")
-    maximum = StringField()
-    used = StringField()
-    left = StringField()
-    amount = StringField(allow_null=True, help_text="What it would count; null if its gas is unknown.")
+    maximum = AmountField()
+    used = AmountField()
+    left = AmountField()
+    amount = AmountField(allow_null=True, help_text="What it would count; null if its gas is unknown.")
     allowed = BooleanField(help_text="A transaction waits for a limit of gas, and is refused by the others.")
 
 
@@ -281,15 +288,15 @@ class DryRunEstimateSerializer(serializers.Serializer[Any]):
     """Gas limit and price of the first attempt, at the present market."""
 
     gas_limit = IntegerField(max_value=MAX_GAS, allow_null=True)
-    gas_price = StringField(allow_null=True)
-    max_fee_per_gas = StringField(allow_null=True)
-    max_priority_fee_per_gas = StringField(allow_null=True)
-    max_gas_cost = StringField(allow_null=True, help_text="With charges for L1, without the value.")
+    gas_price = AmountField(allow_null=True)
+    max_fee_per_gas = AmountField(source="max_fee", allow_null=True)
+    max_priority_fee_per_gas = AmountField(source="max_priority_fee", allow_null=True)
+    max_gas_cost = AmountField(allow_null=True, help_text="With charges for L1, without the value.")
     reason = StringField(allow_null=True, help_text="Why there is no estimate: it would wait or fail.")
 
 
 class DryRunSerializer(serializers.Serializer[Any]):
-    """What would happen to a transaction. For the OpenAPI document only."""
+    """What would happen to a transaction."""
 
     allowed = BooleanField(help_text="Whether it would be accepted.")
     checks = DryRunCheckSerializer(many=True)

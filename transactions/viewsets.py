@@ -27,7 +27,7 @@ from transactions.records.reasons import RELAYER_COLUMNS, Position, positions, s
 from transactions.records.representation import TransactionData, transaction_data
 from transactions.records.requesters import HAS_TEXT_ALONE, requested_with
 from transactions.requests import accepting, actions, dry_run, quotas
-from transactions.serializers import ReasonSerializer, TransactionSerializer
+from transactions.serializers import DryRunSerializer, ReasonSerializer, TransactionSerializer
 
 ID_NOT_FOUND = "Transaction with ID {} not found"
 NONCE_NOT_FOUND = "Transaction with nonce {} not found"
@@ -240,7 +240,7 @@ class TransactionViewSet(ResourceViewSet):
         token: Any = self.request.auth
         relayer = find_relayer(relayer_id, Relayer.objects.select_related("signer", "spending"))
         found = dry_run.check(relayer, serializer.validated_data, _spending_policy(self.request), token.family_key)
-        return Response(dry_run.representation(found))
+        return Response(DryRunSerializer(found).data)
 
     def _sending_relayer(self, relayer_id: str) -> Relayer:
         # Before the relayer is read: the answer does not disclose whether it exists.

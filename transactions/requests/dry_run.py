@@ -11,7 +11,6 @@ from typing import Any
 from django.conf import settings
 
 from chain.errors import ChainFault
-from chain.networks import Network
 from relayer_service.api.exceptions import Conflict, Forbidden
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.database.clock import database_now
@@ -67,7 +66,7 @@ class Estimate:
     max_fee: int | None = None
     max_priority_fee: int | None = None
     max_gas_cost: int | None = None
-    reason: str = ""
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -82,40 +81,6 @@ class DryRun:
         return all(each.allowed for each in self.checks) and all(
             each.allowed for each in self.limits if each.name != GAS
         )
-
-
-def representation(found: DryRun) -> dict[str, Any]:
-    """Return a dry run as REST shows it: amounts are text."""
-    estimate = found.estimate
-    return {
-        "allowed": found.allowed,
-        "checks": [vars(each) for each in found.checks],
-        "limits": [
-            {
-                "source": each.source,
-                "rule": each.rule,
-                "name": each.name,
-                "maximum": str(each.maximum),
-                "used": str(each.used),
-                "left": str(each.left),
-                "amount": _text(each.amount),
-                "allowed": each.allowed,
-            }
-            for each in found.limits
-        ],
-        "estimate": {
-            "gas_limit": estimate.gas_limit,
-            "gas_price": _text(estimate.gas_price),
-            "max_fee_per_gas": _text(estimate.max_fee),
-            "max_priority_fee_per_gas": _text(estimate.max_priority_fee),
-            "max_gas_cost": _text(estimate.max_gas_cost),
-            "reason": estimate.reason or None,
-        },
-    }
-
-
-def _text(amount: int | None) -> str | None:
-    return None if amount is None else str(amount)
 
 
 def check(
@@ -139,28 +104,21 @@ def check(
         missing.append(Check("token", "token", False, str(refusal.detail)))
     faults = accepting.find_faults(values, relayer, now, holders)
     state = accepting.PAUSED if relayer.paused else "The relayer accepts transactions."
-    checks = [Check(STATE, "paused", not relayer.paused, state), *_policy_checks(faults, network)]
-    checks += [_queue_check(lane, requester), *missing]
+    checks = [Check(STATE, "paused", not relayer.paused, state)]
+    for name, texts in faults.items():
+        checks += [Check(POLICIES, name, False, text) for text in texts]
+    if not faults:
+        text = f"The relayer's policies and the limits of {network.name} allow it."
+        checks.append(Check(POLICIES, POLICIES, True, text))
+    queue = queues.count(lane, requester) if lane else queues.Queue()
+    taken = f"{max(queue.own, queue.shared)} of {settings.TRANSACTION_QUEUE_LIMIT} places are taken."
+    checks += [Check(QUEUE, QUEUE, not queue.refusal(), queue.refusal() or taken), *missing]
     for holder in holders:
         found = spending_rules.verdicts(holder.rules, payload_of(row, relayer.address))
         found += [verdict for _, verdict in gas_refusals([holder], row)]
         checks += [Check(holder.name, each.rule, each.allowed, each.text) for each in found]
     estimate = _estimate(relayer, lane, row, now)
     return DryRun(checks, list(_limit_checks(holders, row, estimate, now)), estimate)
-
-
-def _policy_checks(faults: Mapping[str, Sequence[str]], network: Network) -> Iterator[Check]:
-    """Yield the faults by field, or that there are none."""
-    for name, texts in faults.items():
-        yield from (Check(POLICIES, name, False, text) for text in texts)
-    if not faults:
-        yield Check(POLICIES, POLICIES, True, f"The relayer's policies and the limits of {network.name} allow it.")
-
-
-def _queue_check(lane: Lane | None, requester: str) -> Check:
-    queue = queues.count(lane, requester) if lane else queues.Queue()
-    taken = f"{max(queue.own, queue.shared)} of {settings.TRANSACTION_QUEUE_LIMIT} places are taken."
-    return Check(QUEUE, QUEUE, not queue.refusal(), queue.refusal() or taken)
 
 
 def _limit_checks(
@@ -198,7 +156,7 @@ def _estimate(relayer: Relayer, lane: Lane | None, row: Transaction, now: dateti
     account = planning.Account(context.account.balance, in_flight, room=1, has_unmined=bool(in_flight))
     (decision,) = planning.plan(context, [row], account)
     if not isinstance(decision, planning.Send):
-        return Estimate(reason=decision.reason)
+        return Estimate(reason=decision.reason or None)
     prices = decision.prices
     cost = decision.max_cost - row.value
     return Estimate(decision.gas_limit, prices.gas_price, prices.max_fee, prices.max_priority_fee, cost)
