@@ -1,7 +1,7 @@
 """The panel "Why is it stuck?" of a relayer and of a lane: its nonces, and what to do about each."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -34,7 +34,7 @@ from transactions.console.stuck.cells import (
     headline,
     nonce_range,
 )
-from transactions.console.stuck.remedies import NOTHING, OF_LANE, Advice, Remedy, recommend
+from transactions.console.stuck.remedies import NOTHING, OF_LANE, Remedy, for_hold, recommend
 from transactions.lanes.prices.market import MarketPrice, Sender, read_market
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, OPEN, Lane, Status, Transaction
 from transactions.records.list_payloads import LARGE_COLUMNS
@@ -110,22 +110,22 @@ def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice],
     now, patience = database_now(), expected_wait(network_of(lane.relayer).block_seconds if lane.relayer else 0)
     nonces = nonce_range(lane)
     cells = build_cells(lane, nonces, _rows_with_nonce(lane, nonces.first, nonces.end), _first_waiting(lane), market)
-    advice = _once([recommend(cell, lane, patience, now, refusal(lane)) for cell in cells])
+    shown = list(describe_cells(request, lane, cells, patience, now, origin))
     counts = {str(status): lane.open_counts[status] for status in OPEN}
     main = headline(lane, cells, counts, patience, now, formatting.lane_reason(lane))
-    next_one = [each.why for cell, each in zip(cells, advice, strict=True) if cell.is_next and each.remedy]
+    offered = [cell for cell in shown if cell["button"]]
+    next_one = [cell for cell in offered if cell["is_next"]]
     # A hold is the reason of the whole lane.
-    causes = [] if lane.holds else next_one
-    buttons = [button(request, lane, cell, each.remedy, origin) for cell, each in zip(cells, advice, strict=True)]
-    reasons = _changes([_reason(lane, cell) for cell in cells])
-    shown = [describe_cell(*each) for each in zip(cells, reasons, advice, buttons, strict=True)]
+    causes = [] if lane.holds else [cell["why"] for cell in next_one]
+    # The button beside the headline is that of the next nonce, or else the last, which helps requests.
+    button = next((cell["button"] for cell in [*next_one, *reversed(offered)]), None)
     waiting = sum(cell.state == State.WAITING for cell in cells)
     queued = lane.open_counts[Status.PENDING]
     return {
         "title": "Why is it stuck?" if main.is_stuck else "Nonces",
         "is_stuck": main.is_stuck,
         "headline": formatting.readable(" ".join([main.text, *causes]), known_network(lane)),
-        "main": _release_button(request, lane, origin) or main_button(cells, buttons),
+        "main": _release_button(request, lane, origin) or button,
         "cells": shown,
         "more_nonces": and_more(nonces.hidden),
         "more_waiting": and_more(queued - waiting) if queued <= changelists.MAX_COUNTED else "and more",
@@ -152,35 +152,38 @@ def _with_lane(lane: Lane, rows: list[Transaction]) -> list[Transaction]:
     return rows
 
 
-def refusal(lane: Lane) -> Any:
-    def refuse(cell: Cell, remedy: Remedy) -> str:
+def describe_cells(
+    request: HttpRequest, lane: Lane, cells: Sequence[Cell], patience: timedelta, now: datetime, origin: str
+) -> Iterator[dict[str, Any]]:
+    """Yield what the template shows of each cell: what concerns several only where it comes first."""
+
+    def refusal(cell: Cell, remedy: Remedy) -> str:
         if remedy in TRANSACTION_REMEDIES and cell.row is not None:
             return possible_actions.refusal(cell.row, remedy.value)
         return fill_refusal(lane, cell.nonce) if remedy == Remedy.FILL_GAP and cell.nonce is not None else ""
 
-    return refuse
-
-
-def _reason(lane: Lane, cell: Cell) -> str:
-    """Return why a request has no nonce."""
-    return status_reason(cell.row, lane) if cell.state == State.WAITING and cell.row else ""
-
-
-def _changes(texts: Sequence[str]) -> list[str]:
-    """Return texts without those that were given before."""
-    return ["" if text in texts[:number] else text for number, text in enumerate(texts)]
-
-
-def _once(advice: Sequence[Advice]) -> list[Advice]:
-    """Return the advice with what concerns the whole lane only where it comes first."""
-    seen: set[Remedy] = set()
-    result = []
-    for each in advice:
-        is_repeated = each.remedy in OF_LANE and each.remedy in seen
-        result.append(NOTHING if is_repeated else each)
-        if each.remedy:
-            seen.add(each.remedy)
-    return result
+    remedies: set[Remedy] = set()
+    reasons = {""}
+    for cell in cells:
+        advice, row = recommend(cell, lane, patience, now, refusal), cell.row
+        if advice.remedy in OF_LANE & remedies:
+            advice = NOTHING
+        elif advice.remedy:
+            remedies.add(advice.remedy)
+        # Why a request has no nonce.
+        reason = status_reason(row, lane) if cell.state == State.WAITING and row else ""
+        yield {
+            "state": cell.state.value,
+            "badge": label(str(cell.state.label), VARIANTS[cell.state]),
+            "nonce": cell.nonce,
+            "is_next": cell.is_next,
+            "url": reverse("admin:transactions_transaction_change", args=[row.pk]) if row else "",
+            "name": row.identifier if row else "",
+            "facts": _facts(cell, "" if reason in reasons else reason),
+            "why": advice.why,
+            "button": button(request, lane, cell, advice.remedy, origin),
+        }
+        reasons.add(reason)
 
 
 def button(request: HttpRequest, lane: Lane, cell: Cell, remedy: Remedy | None, origin: str) -> dict[str, Any] | None:
@@ -199,32 +202,10 @@ def button(request: HttpRequest, lane: Lane, cell: Cell, remedy: Remedy | None, 
     return {"text": remedy.label, "what": what, "url": TOP_UP_URL if is_top_up else url, "is_top_up": is_top_up}
 
 
-def main_button(cells: Sequence[Cell], buttons: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Return the button beside the headline: the one of the next nonce, or else the last, which helps requests."""
-    found = [(cell.is_next, each) for cell, each in zip(cells, buttons, strict=True) if each]
-    return next((each for is_next, each in found if is_next), found[-1][1] if found else None)
-
-
 def _release_button(request: HttpRequest, lane: Lane, origin: str) -> dict[str, Any] | None:
     """Return the button of a lane that staff can release."""
-    advice = recommend(Cell(State.WAITING, row=Transaction()), lane, expected_wait(0), database_now())
-    remedy = advice.remedy if lane.holds else None
+    remedy = for_hold(lane).remedy if lane.holds else None
     return button(request, lane, Cell(State.WAITING), remedy, origin)
-
-
-def describe_cell(cell: Cell, reason: str, advice: Advice, action: dict[str, Any] | None) -> dict[str, Any]:
-    row = cell.row
-    return {
-        "state": cell.state.value,
-        "badge": label(str(cell.state.label), VARIANTS[cell.state]),
-        "nonce": cell.nonce,
-        "is_next": cell.is_next,
-        "url": reverse("admin:transactions_transaction_change", args=[row.pk]) if row else "",
-        "name": row.identifier if row else "",
-        "facts": _facts(cell, reason),
-        "why": advice.why,
-        "button": action,
-    }
 
 
 def _facts(cell: Cell, reason: str) -> dict[str, str]:

@@ -90,7 +90,7 @@ def _for_waiting(row: Transaction, lane: Lane) -> Advice:
     if row.requested_action:
         return NOTHING
     if lane.holds:
-        return _for_hold(lane)
+        return for_hold(lane)
     if lane.relayer and lane.relayer.paused:
         return Advice(None, "Resume the relayer to send it.")
     if lane.waiting == Waiting.FUNDS and row.reason_code == Transaction.Reason.FUNDS:
@@ -104,7 +104,7 @@ def _for_waiting(row: Transaction, lane: Lane) -> Advice:
     return NOTHING
 
 
-def _for_hold(lane: Lane) -> Advice:
+def for_hold(lane: Lane) -> Advice:
     if {Hold.LOST_COMMITS, Hold.EXTERNAL} & {*lane.holds}:
         # Unsafe before that: a waiting request may be one that was sent.
         return Advice(None, "The service ends the hold once every nonce of the account is accounted for.")
