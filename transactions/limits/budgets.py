@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
-from itertools import chain
 from typing import NamedTuple
 
 from django.db import transaction
@@ -24,12 +23,13 @@ from transactions.limits.holders import (
     ceiling_faults,
     limit_rule,
     limit_verdict,
+    limits_of,
     payload_of,
     read_rules,
     refusal_text,
     refusals,
 )
-from transactions.limits.reserving import gas_refusals
+from transactions.limits.reserving import check_spending_rules
 from transactions.limits.windows import OPEN_HOUR
 from transactions.models import Charge, Transaction
 
@@ -75,14 +75,10 @@ class Budget:
         self._changed: dict[int, Charge] = {}
 
     def _keys(self, rows: Iterable[Transaction]) -> set[Key]:
-        found = set()
-        for holder in self._relayer_holders():
-            found |= {holder.key(limit) for limit in holder.limits if limit.name == GAS}
+        found = {holder.key(limit) for holder, limit in limits_of(self._relayer_holders()) if limit.name == GAS}
         for row in rows:
             names = {GAS, *(name for name, amount in self._amounts[row.pk].items() if amount)}
-            found |= {
-                holder.key(limit) for holder in self.holders(row) for limit in holder.limits if limit.name in names
-            }
+            found |= {holder.key(limit) for holder, limit in limits_of(self.holders(row)) if limit.name in names}
         return found
 
     def _relayer_holders(self) -> list[Holder]:
@@ -133,9 +129,7 @@ class Budget:
         """Return how much more the gas of a row in flight may cost; None without a limit."""
         found = [
             GasBudget(limit.maximum - self._counters.used(holder.key(limit)), f"the {holder.name}'s {limit_rule(GAS)}")
-            for holder in self.holders(row)
-            for limit in holder.limits
-            if limit.name == GAS
+            for holder, limit in self._gas_limits(row)
         ]
         return min(found) if found else None
 
@@ -143,10 +137,11 @@ class Budget:
         """Return whether another attempt of a row in flight exceeds a limit of gas."""
         return any(
             not self._verdict(row, holder, limit, max(gas_cost, self._reserved(row, holder.key(limit)))).allowed
-            for holder in self.holders(row)
-            for limit in holder.limits
-            if limit.name == GAS
+            for holder, limit in self._gas_limits(row)
         )
+
+    def _gas_limits(self, row: Transaction) -> list[tuple[Holder, Limit]]:
+        return [(holder, limit) for holder, limit in limits_of(self.holders(row)) if limit.name == GAS]
 
     def spend(self, row: Transaction, gas_cost: int) -> None:
         """Count a row that gets a nonce: its amounts, and its gas at the maximum."""
@@ -161,11 +156,10 @@ class Budget:
 
     def spend_gas(self, row: Transaction, gas_cost: int) -> None:
         """Count the gas of another attempt of a row, of which one is executed: the maximum of all. Never refused."""
-        for holder in self.holders(row):
-            for limit in holder.limits:
-                key = holder.key(limit)
-                if limit.name == GAS and gas_cost > self._reserved(row, key):
-                    self._set(row, key, gas_cost)
+        for holder, limit in self._gas_limits(row):
+            key = holder.key(limit)
+            if gas_cost > self._reserved(row, key):
+                self._set(row, key, gas_cost)
 
     def replace(self, row: Transaction, payload: Payload) -> None:
         """Reserve the amounts of another payload; raise `SpendingRefused` if a rule does not allow it.
@@ -175,29 +169,24 @@ class Budget:
         """
         relayer_pk, payload = row.relayer_id or 0, replace(payload, sender=self._sender)
         holders = self.holders(row)
-        for name, verdict in chain(refusals(holders, payload), gas_refusals(holders, row)):
-            raise SpendingRefused(name, verdict, relayer_pk, payload)
+        check_spending_rules(holders, row, payload, relayer_pk)
         self._amounts[row.pk] = rules.amounts(payload)
-        for holder in holders:
-            for limit in holder.limits:
-                if limit.name == GAS:
-                    continue
-                key, amount = holder.key(limit), self._amounts[row.pk].get(limit.name, 0)
-                if row.nonce is not None:
-                    amount = max(amount, self._reserved(row, key))
-                verdict = self._verdict(row, holder, limit, amount)
-                if amount and not verdict.allowed:
-                    raise SpendingRefused(holder.name, verdict, relayer_pk, payload)
-                if amount or (row.pk, key) in self._charges:
-                    self._set(row, key, amount)
+        for holder, limit in limits_of(holders):
+            if limit.name == GAS:
+                continue
+            key, amount = holder.key(limit), self._amounts[row.pk].get(limit.name, 0)
+            if row.nonce is not None:
+                amount = max(amount, self._reserved(row, key))
+            verdict = self._verdict(row, holder, limit, amount)
+            if amount and not verdict.allowed:
+                raise SpendingRefused(holder.name, verdict, relayer_pk, payload)
+            if amount or (row.pk, key) in self._charges:
+                self._set(row, key, amount)
         if row.nonce is None:
-            self._release_others(row, holders)
-
-    def _release_others(self, row: Transaction, holders: Iterable[Holder]) -> None:
-        own = {holder.policy_id for holder in holders}
-        for pk, key in list(self._charges):
-            if pk == row.pk and key[0] not in own:
-                self._set(row, key, 0)
+            own = {holder.policy_id for holder in holders}
+            for pk, key in list(self._charges):
+                if pk == row.pk and key[0] not in own:
+                    self._set(row, key, 0)
 
     def save(self) -> None:
         if not self.is_limited:
@@ -216,7 +205,7 @@ class Budget:
         A cost of 0 counts as well: over the limit of gas, not even a price of 0 gets a nonce, as a no-op may have to
         take it later, and that is never refused.
         """
-        found = [(holder, limit) for holder in self.holders(row) for limit in holder.limits]
+        found = limits_of(self.holders(row))
         amounts = {**self._amounts[row.pk], **({} if gas_cost is None else {GAS: gas_cost})} if found else {}
         return [(holder, limit, amounts[limit.name]) for holder, limit in found if limit.name in amounts]
 

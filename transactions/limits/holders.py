@@ -98,6 +98,10 @@ def read_holders(relayer: Relayer, token_spending_id: int | None) -> list[Holder
     return holders
 
 
+def limits_of(holders: Iterable[Holder]) -> list[tuple[Holder, Limit]]:
+    return [(holder, limit) for holder in holders for limit in holder.limits]
+
+
 def read_rules(policies: Iterable[int]) -> dict[int, Rules]:
     return dict(SpendingPolicy.objects.filter(pk__in=set(policies)).values_list("pk", "rules"))
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 
-from relayers.models import Relayer
 from spending import rules
 from spending.rules import Limit, Payload, Verdict
 from transactions.limits.counters import Counters, NewCharges
@@ -16,6 +15,7 @@ from transactions.limits.holders import (
     SpendingRefused,
     limit_rule,
     limit_verdict,
+    limits_of,
     payload_of,
     read_rules,
     refusals,
@@ -25,17 +25,16 @@ from transactions.models import Transaction
 OTHERS_GAS = "The gas of a transaction that another token requested; replace it, so that it counts on this limit."
 
 
-def check_spending_rules(relayer: Relayer, holders: Sequence[Holder], row: Transaction) -> None:
-    """Raise `SpendingRefused` if the rules of a holder do not allow a request at all."""
-    payload = payload_of(row, relayer.address)
+def check_spending_rules(holders: Sequence[Holder], row: Transaction, payload: Payload, relayer_pk: int) -> None:
+    """Raise `SpendingRefused` if the rules of a holder do not allow a payload at all."""
     for name, verdict in chain(refusals(holders, payload), gas_refusals(holders, row)):
-        raise SpendingRefused(name, verdict, relayer.pk, payload)
+        raise SpendingRefused(name, verdict, relayer_pk, payload)
 
 
 def gas_refusals(holders: Sequence[Holder], row: Transaction) -> Iterator[tuple[str, Verdict]]:
     """Yield the limits of gas that a request is never within: of 0, or below its own gas limit and price."""
     cost = (row.requested_gas_limit or 1) * int(row.gas_price_text or row.max_fee_text or 1)
-    for holder, limit in ((each, limit) for each in holders for limit in each.limits):
+    for holder, limit in limits_of(holders):
         if limit.name == GAS and cost > limit.maximum:
             text = f"Gas cost of at least {cost} wei; the maximum in 24 hours is {limit.maximum} wei."
             yield holder.name, Verdict(limit_rule(GAS), False, text)
@@ -58,8 +57,7 @@ def counted_limits(holders: Sequence[Holder], row: Transaction) -> dict[Key, tup
     amounts = rules.amounts(payload_of(row))
     return {
         holder.key(limit): (holder, limit, amounts[limit.name])
-        for holder in holders
-        for limit in holder.limits
+        for holder, limit in limits_of(holders)
         if limit.name in amounts
     }
 

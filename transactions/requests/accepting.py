@@ -33,7 +33,7 @@ from transactions.changes import log_change
 from transactions.lanes.wake import wake_lane
 from transactions.limits import refusals
 from transactions.limits.counters import Counters, NewCharges
-from transactions.limits.holders import Holder, SpendingRefused, ceiling_faults, read_holders
+from transactions.limits.holders import Holder, SpendingRefused, ceiling_faults, payload_of, read_holders
 from transactions.limits.reserving import charge, check_spending_rules, counted_limits, reserve
 from transactions.models import Lane, Status, StatusChange, Transaction, amount_text
 from transactions.records import labels, queues
@@ -170,7 +170,7 @@ def _checked_row(request: Request, relayer: Relayer, target: QueuedLane) -> tupl
     holders = read_holders(relayer, request.token_spending)
     check_request(request.values, relayer, target.now, holders)
     row = _request_row(request, relayer, target.lane, target.now)
-    check_spending_rules(relayer, holders, row)
+    check_spending_rules(holders, row, payload_of(row, relayer.address), relayer.pk)
     if refusal := target.queue.refusal():
         of = {"requester": request.requester} if target.queue.share_used else {}
         wait = queues.retry_after(target.lane, target.now, network_of(relayer).block_seconds, **of)

@@ -19,7 +19,7 @@ from relayers.models import Relayer
 from spending import rules as spending_rules
 from transactions.lanes.prices.costs import in_flight_costs, settled_costs
 from transactions.limits.counters import Counters
-from transactions.limits.holders import GAS, Holder, limit_rule, limit_verdict, payload_of, read_holders
+from transactions.limits.holders import GAS, Holder, limit_rule, limit_verdict, limits_of, payload_of, read_holders
 from transactions.limits.reserving import gas_refusals
 from transactions.models import IS_IN_FLIGHT, Lane, Transaction
 from transactions.records import queues
@@ -124,7 +124,7 @@ def check(
 def _limit_checks(
     holders: Sequence[Holder], row: Transaction, estimate: Estimate, now: datetime
 ) -> Iterator[LimitCheck]:
-    found = [(holder, limit) for holder in holders for limit in holder.limits]
+    found = limits_of(holders)
     counters = Counters([holder.key(limit) for holder, limit in found], now, lock=False)
     amounts = spending_rules.amounts(payload_of(row))
     for holder, limit in found:
