@@ -27,39 +27,35 @@ class TransactionEvent(Event[SentData]):
 class StatusEvent(TransactionEvent[TransactionData]):
     component = "Transaction"
 
+    def __init__(self, name: str, description: str) -> None:
+        super().__init__(name, TransactionData, description)
+
 
 class RequestedEvent(TransactionEvent[TransactionChangeData]):
     """What someone requested of a transaction was done."""
 
     base_component = "Transaction"
 
+    def __init__(self, name: str, description: str) -> None:
+        super().__init__(name, TransactionChangeData, description)
 
-TRANSACTION_SUBMITTED = StatusEvent(
-    "transaction.submitted", TransactionData, "A node accepted a transaction, or knows it already."
-)
-TRANSACTION_MINED = StatusEvent(
-    "transaction.mined", TransactionData, "A transaction is in a block. A reorg can undo this."
-)
+
+TRANSACTION_SUBMITTED = StatusEvent("transaction.submitted", "A node accepted a transaction, or knows it already.")
+TRANSACTION_MINED = StatusEvent("transaction.mined", "A transaction is in a block. A reorg can undo this.")
 TRANSACTION_CONFIRMED = StatusEvent(
-    "transaction.confirmed", TransactionData, "A transaction succeeded, at the network's number of confirmations."
+    "transaction.confirmed", "A transaction succeeded, at the network's number of confirmations."
 )
-TRANSACTION_FAILED = StatusEvent(
-    "transaction.failed", TransactionData, "A transaction reverted or will never be executed."
-)
-TRANSACTION_CANCELED = RequestedEvent(
-    "transaction.canceled", TransactionChangeData, "A transaction was canceled before it was executed."
-)
-TRANSACTION_EXPIRED = StatusEvent(
-    "transaction.expired", TransactionData, "A transaction was not executed before `valid_until`."
-)
+TRANSACTION_FAILED = StatusEvent("transaction.failed", "A transaction reverted or will never be executed.")
+TRANSACTION_CANCELED = RequestedEvent("transaction.canceled", "A transaction was canceled before it was executed.")
+TRANSACTION_EXPIRED = StatusEvent("transaction.expired", "A transaction was not executed before `valid_until`.")
 TRANSACTION_REORGED = StatusEvent(
-    "transaction.reorged", TransactionData, "A reorg removed the block of a transaction. It is broadcast again."
+    "transaction.reorged", "A reorg removed the block of a transaction. It is broadcast again."
 )
 TRANSACTION_REPLACED = RequestedEvent(
-    "transaction.replaced", TransactionChangeData, "A transaction has a new payload and hash, as requested."
+    "transaction.replaced", "A transaction has a new payload and hash, as requested."
 )
 TRANSACTION_CONTRADICTED = StatusEvent(
-    "transaction.contradicted", TransactionData, "The chain contradicts the final status of a transaction."
+    "transaction.contradicted", "The chain contradicts the final status of a transaction."
 )
 
 

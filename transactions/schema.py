@@ -171,23 +171,11 @@ GET: dict[str, Any] = {
     "responses": {200: TransactionSerializer},
     "examples": [EXAMPLE],
 }
-GET_BY_NONCE: dict[str, Any] = {
-    "parameters": [RELAYER_ID, NONCE, GENERATION],
-    "responses": {200: TransactionSerializer},
-    "examples": [EXAMPLE],
-}
+GET_BY_NONCE: dict[str, Any] = {**GET, "parameters": [RELAYER_ID, NONCE, GENERATION]}
 # In flight: signed, and not in a block.
-IN_FLIGHT: dict[str, Any] = {
-    **TRANSACTION,
-    **NOT_FINAL,
-    "status": "submitted",
-    "version": 4,
-}
-CANCELING = {
-    **IN_FLIGHT,
-    "status_reason": "It is being replaced by a no-op: Its cancellation was requested.",
-    "is_canceled": True,
-}
+IN_FLIGHT: dict[str, Any] = {**TRANSACTION, **NOT_FINAL, "status": "submitted", "version": 4}
+NOOP_REQUESTED = "It is being replaced by a no-op: Its cancellation was requested."
+CANCELING = {**IN_FLIGHT, "status_reason": NOOP_REQUESTED, "is_canceled": True}
 REPLACING = {**IN_FLIGHT, "status_reason": "Its replacement is being signed."}
 SPEEDING_UP = {**IN_FLIGHT, "status_reason": "It is being signed at a higher price.", "speed": "fastest"}
 CANCELED = {

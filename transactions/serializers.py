@@ -36,6 +36,8 @@ MAX_GAS = 2**63 - 1
 MAX_NONCE = 2**63 - 1
 # Nodes refuse larger transactions.
 MAX_DATA_BYTES = 131_072
+# A field whose null is the same as none.
+OPTIONAL: dict[str, Any] = {"required": False, "allow_null": True}
 DATA = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})*)", re.ASCII)
 
 
@@ -133,38 +135,30 @@ class PricedSerializer(BodySerializer):
 class SendTransactionSerializer(PricedSerializer):
     """A transaction to send. Its price is set by at most one of: `speed`, `gas_price`, the two maximum fees."""
 
-    to = EvmAddressField(required=False, allow_null=True, help_text="The receiver; omitted to create a contract.")
+    to = EvmAddressField(**OPTIONAL, help_text="The receiver; omitted to create a contract.")
     value = WeiField(help_text="In wei.")
     data = HexDataField(  # type: ignore[assignment]  # declared fields are not attributes of the class
-        required=False, allow_null=True, help_text="The call data, or the creation code of a contract."
+        **OPTIONAL, help_text="The call data, or the creation code of a contract."
     )
     gas_limit = GasField(
-        required=False,
-        allow_null=True,
-        help_text="Estimated if omitted. Required if the relayer's policy `gas_limit_estimation` is false.",
+        **OPTIONAL, help_text="Estimated if omitted. Required if the relayer's policy `gas_limit_estimation` is false."
     )
-    gas_price = WeiField(required=False, allow_null=True, help_text="A fixed price, for a legacy transaction.")
-    max_fee_per_gas = WeiField(required=False, allow_null=True)
-    max_priority_fee_per_gas = WeiField(required=False, allow_null=True)
+    gas_price = WeiField(**OPTIONAL, help_text="A fixed price, for a legacy transaction.")
+    max_fee_per_gas = WeiField(**OPTIONAL)
+    max_priority_fee_per_gas = WeiField(**OPTIONAL)
     speed = ChoiceField(
         choices=Transaction.Speed.choices,
-        required=False,
-        allow_null=True,
+        **OPTIONAL,
         help_text="The market price for this speed. Default if no price is sent: `fast`.",
     )
     valid_until = TimeField(
-        required=False,
-        allow_null=True,
-        help_text="When it expires unless it was executed. Default: TRANSACTION_VALID_HOURS from now.",
+        **OPTIONAL, help_text="When it expires unless it was executed. Default: TRANSACTION_VALID_HOURS from now."
     )
     external_id = IdentifierField(
-        required=False,
-        allow_null=True,
-        help_text="Your own ID, to find it by; several transactions can have the same.",
+        **OPTIONAL, help_text="Your own ID, to find it by; several transactions can have the same."
     )
     metadata = MetadataField(
-        required=False,
-        allow_null=True,
+        **OPTIONAL,
         help_text="Your own pairs, to find it by: not for secrets. Keys, values and all of them are limited in size.",
     )
 
@@ -184,13 +178,12 @@ class SpeedUpSerializer(PricedSerializer):
 
     speed = ChoiceField(
         choices=Transaction.Speed.choices,
-        required=False,
-        allow_null=True,
+        **OPTIONAL,
         help_text="The market price for this speed, and at least what replaces the transaction in flight.",
     )
-    gas_price = WeiField(required=False, allow_null=True, help_text="Used exactly, for a legacy transaction.")
-    max_fee_per_gas = WeiField(required=False, allow_null=True, help_text="Used exactly.")
-    max_priority_fee_per_gas = WeiField(required=False, allow_null=True, help_text="Used exactly.")
+    gas_price = WeiField(**OPTIONAL, help_text="Used exactly, for a legacy transaction.")
+    max_fee_per_gas = WeiField(**OPTIONAL, help_text="Used exactly.")
+    max_priority_fee_per_gas = WeiField(**OPTIONAL, help_text="Used exactly.")
 
 
 class ReasonSerializer(serializers.Serializer[Any]):
