@@ -88,13 +88,14 @@ class Progress(Panel):
         changes = list(later.order_by("-version")[:MAX_CHANGES])
         readable = partial(formatting.readable, network=known_network(row), symbols=find_symbols([row]))
         reason = readable(status_reason(row, row.lane, positions([row]).get(row.pk)))
-        entries = [*map(timeline_entry, changes), *map(request_entry, requests(row))]
+        requests = AuditEntry.objects.for_row(row).filter(action=AuditEntry.Action.ACTED).reverse()[:MAX_CHANGES]
+        entries = [*map(timeline_entry, changes), *map(request_entry, requests)]
         entries = [entry | {"details": readable(entry["details"])} for entry in entries]
         row.requester_link = requester_link(request, row)  # type: ignore[attr-defined]  # for a field of the page, too
         lines = sorted(entries, key=lambda entry: entry["at"], reverse=True)
         shown = {"facts": facts, "reason": reason, "lines": lines, "row": row, "is_over": is_over}
-        shown["fund_url"] = fund_url(row)
-        return {"progress": shown, "progress_url": "" if is_over else self.url("progress", row)}
+        url = "" if is_over else self.url("progress", row)
+        return {"progress": {**shown, "fund_url": fund_url(row)}, "progress_url": url}
 
 
 def fund_url(row: Transaction) -> str:
@@ -129,11 +130,6 @@ def timeline_entry(change: StatusChange) -> dict[str, Any]:
     text = str(change.get_to_status_display()) + (" again" if reorged else "")
     block = f"block {change.block_number:,}" if change.block_number is not None else ""
     return {"at": change.at, "change": text, "details": ", ".join(filter(None, [block, change.reason]))}
-
-
-def requests(row: Transaction) -> list[AuditEntry]:
-    """Return what was requested of a transaction after it was accepted, the oldest first."""
-    return list(AuditEntry.objects.for_row(row).filter(action=AuditEntry.Action.ACTED).reverse()[:MAX_CHANGES])
 
 
 def request_entry(entry: AuditEntry) -> dict[str, Any]:
@@ -270,19 +266,17 @@ class RelayerLane(TransactionsPanel):
 
 def newest(relayer: Relayer) -> dict[str, Any]:
     """Return the table of the newest transactions of a relayer."""
-    rows = Transaction.objects.filter(relayer=relayer).select_related("lane").order_by("-sequence")
-    shown = list(rows.defer("data", "revert_data")[:NEWEST_SHOWN])
+    found = Transaction.objects.filter(relayer=relayer).select_related("lane").order_by("-sequence")
+    shown = list(found.defer("data", "revert_data")[:NEWEST_SHOWN])
     calls, _ = read_words(shown)
+    rows = []
     for row in shown:
         # As read already.
         row.relayer = relayer
         row.token_call = calls.get(row.pk, "")  # type: ignore[attr-defined]
-    return {"headers": NEWEST_HEADERS, "rows": [newest_row(row) for row in shown]}
-
-
-def newest_row(row: Transaction) -> list[str]:
-    state, receiver = formatting.badge(row.status), formatting.listed_receiver(row)
-    return [link(row), state, receiver, formatting.listed_value(row), ago_titled(row.created_at)]
+        state, receiver = formatting.badge(row.status), formatting.listed_receiver(row)
+        rows.append([link(row), state, receiver, formatting.listed_value(row), ago_titled(row.created_at)])
+    return {"headers": NEWEST_HEADERS, "rows": rows}
 
 
 def linked(number: int, url: str) -> str:
@@ -299,31 +293,25 @@ def last_transactions(request: HttpRequest, relayers: Collection[int]) -> dict[i
 
 
 class RelayerGas(TransactionsPanel):
+    """On a relayer's page: the chart of the last 30 days with their total, if anything was paid."""
+
     tab = "transactions"
     template = "admin/transactions/relayer_gas.html"
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
-        return {"gas_panel": gas_chart(relayer)}
-
-
-def gas_chart(relayer: Relayer) -> dict[str, Any]:
-    """Return the chart of the last 30 days with their total; {} if nothing was paid."""
-    period, network = Period(RANGES["30d"]), networks().get(relayer.network)
-    newest = Transaction.objects.filter(relayer=relayer).order_by("-sequence")
-    rows = list(newest.values_list("finished_at", "gas_used", "effective_gas_price_text")[:MAX_SUMMED])
-    days = [0] * period.count
-    for finished_at, gas_used, price in rows:
-        fee = paid(gas_used, price)
-        if fee is not None and finished_at and finished_at >= period.start:
-            days[period.position(finished_at.astimezone(UTC))] += fee
-    if not any(days):
-        return {}
-    decimals, unit = (network.decimals, network.symbol) if network else (0, "wei")
-    # As text, which the chart parses: no number is rounded here.
-    amounts = [decimal_text(amount, decimals) for amount in days]
-    return {
-        "chart": period.chart([bars(f"Gas ({unit})", amounts, GAS_COLOUR)], y=GAS_AXIS),
-        "total": coins(sum(days), network),
-        "is_partial": len(rows) == MAX_SUMMED,
-        "summed": f"{MAX_SUMMED:,}",
-    }
+        period, network = Period(RANGES["30d"]), networks().get(relayer.network)
+        newest = Transaction.objects.filter(relayer=relayer).order_by("-sequence")
+        rows = list(newest.values_list("finished_at", "gas_used", "effective_gas_price_text")[:MAX_SUMMED])
+        days = [0] * period.count
+        for finished_at, gas_used, price in rows:
+            fee = paid(gas_used, price)
+            if fee is not None and finished_at and finished_at >= period.start:
+                days[period.position(finished_at.astimezone(UTC))] += fee
+        if not any(days):
+            return {"gas_panel": {}}
+        decimals, unit = (network.decimals, network.symbol) if network else (0, "wei")
+        # As text, which the chart parses: no number is rounded here.
+        amounts = [decimal_text(amount, decimals) for amount in days]
+        chart = period.chart([bars(f"Gas ({unit})", amounts, GAS_COLOUR)], y=GAS_AXIS)
+        partial = {"is_partial": len(rows) == MAX_SUMMED, "summed": f"{MAX_SUMMED:,}"}
+        return {"gas_panel": {"chart": chart, "total": coins(sum(days), network), **partial}}
