@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -104,7 +104,7 @@ class Changes:
         # Timeline entries: the values of `LINE_COLUMNS`.
         self._lines: list[tuple[Any, ...]] = []
         self._events: list[tuple[TransactionEvent[Any], Transaction]] = []
-        self._observations: list[metrics.StatusObservation] = []
+        self._observations: list[Callable[[], None]] = []
         # Rows that count otherwise on spending limits than before.
         self._settled: list[Transaction] = []
 
@@ -147,7 +147,7 @@ class Changes:
         log_change(row, before, cause, reason, attempt)
         if is_counted:
             self._settled.append(row)
-        self._observations.append(metrics.StatusObservation.from_row(row, before, self.now, is_first))
+        self._observations.append(metrics.observation(row, before, self.now, is_first))
 
     def announce(self, row: Transaction, event: TransactionEvent[Any], **columns: Any) -> None:
         """Change columns of a row and emit an event; its status stays."""
@@ -167,8 +167,8 @@ class Changes:
         settle(self._settled, self.now)
         own = [each for each in self._events if each[1].kind == Transaction.Kind.REQUEST and each[1].relayer]
         emit_each([_emission(event, row) for event, row in own])
-        observations = [*self._observations]
-        transaction.on_commit(lambda: metrics.observe_changes(observations), robust=True)
+        for observe in self._observations:
+            transaction.on_commit(observe, robust=True)
 
 
 def _emission(event: TransactionEvent[Any], row: Transaction) -> Emission:

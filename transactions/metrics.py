@@ -5,10 +5,9 @@ signs, broadcasts and watches counts the rest.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from django.db import connection
 from django.db.models import Count, Min, Q, QuerySet
@@ -93,39 +92,27 @@ def observe_attempts(chain_id: int, purpose: str) -> None:
     count(ATTEMPTS, chain_id, purpose)
 
 
-@dataclass(frozen=True)
-class StatusObservation:
-    """What metrics count of a change of status, read before the row changes again."""
+def observation(row: Transaction, before: str, now: datetime, is_first: bool) -> Callable[[], None]:
+    """Return what counts a change of status once it is committed; the row is read before it changes again.
 
-    network: str
-    kind: str
-    before: str
-    status: str
-    # Since it was accepted.
-    seconds: float
-    gas_paid: int
-    # Whether it never had this status before.
-    is_first: bool
+    `is_first` is whether it never had this status before.
+    """
+    network, kind, status = network_label(row.lane.chain_id), row.kind, row.status
+    paid = (row.gas_used or 0) * int(row.effective_gas_price_text or 0)
+    # `created_at` is by the clock of the process that accepted it.
+    seconds = max(0.0, (now - row.created_at).total_seconds())
 
-    @classmethod
-    def from_row(cls, row: Transaction, before: str, now: datetime, is_first: bool) -> Self:
-        paid = (row.gas_used or 0) * int(row.effective_gas_price_text or 0)
-        # `created_at` is by the clock of the process that accepted it.
-        seconds = max(0.0, (now - row.created_at).total_seconds())
-        network = network_label(row.lane.chain_id)
-        return cls(network, row.kind, before, row.status, seconds, paid, is_first)
-
-
-def observe_changes(observations: Iterable[StatusObservation]) -> None:
-    for each in observations:
-        if each.before == Status.MINED and each.status in (Status.PENDING, *IN_FLIGHT):
-            REORGED.labels(each.network).inc()
-        if each.kind == Transaction.Kind.REQUEST and each.is_first and each.status in STAGES:
-            STAGE_SECONDS.labels(each.network, STAGES[each.status]).observe(each.seconds)
+    def observe() -> None:
+        if before == Status.MINED and status in (Status.PENDING, *IN_FLIGHT):
+            REORGED.labels(network).inc()
+        if kind == Transaction.Kind.REQUEST and is_first and status in STAGES:
+            STAGE_SECONDS.labels(network, STAGES[status]).observe(seconds)
         # A contradicted transaction may become final a second time.
-        if each.status in FINAL and each.before not in FINAL:
-            SETTLED.labels(each.network, each.kind, each.status).inc()
-            GAS_PAID.labels(each.network).inc(each.gas_paid)
+        if status in FINAL and before not in FINAL:
+            SETTLED.labels(network, kind, status).inc()
+            GAS_PAID.labels(network).inc(paid)
+
+    return observe
 
 
 class LaneCollector(StateCollector):
@@ -158,16 +145,11 @@ class LaneCollector(StateCollector):
                 in_flight[network][lane] += count
         heads = rows.filter(IS_IN_FLIGHT).values_list("lane__chain_id").annotate(Min("lane__head_since"))
         ages = {network_label(chain): (now - head).total_seconds() if head else 0.0 for chain, head in heads}
-        family = GaugeMetricFamily(
-            "relayer_transactions_open", "Transactions without a final status.", labels=["network", "status"]
-        )
-        for (network, status), count in sorted(open_rows.items()):
-            family.add_metric([network, status], count)
-        yield family
+        text = "Transactions without a final status."
+        yield gauge("relayer_transactions_open", text, ["network", "status"], open_rows)
         text = "Maximum number of nonces in flight of a lane."
-        yield by_network(
-            "relayer_lane_in_flight_max", text, {name: max(counts.values()) for name, counts in in_flight.items()}
-        )
+        maximums = {name: max(counts.values()) for name, counts in in_flight.items()}
+        yield by_network("relayer_lane_in_flight_max", text, maximums)
         yield by_network("relayer_lane_queue_length_max", "Maximum number of queued requests of a lane.", queues)
         text = "Maximum time that a lane has waited for its lowest nonce in flight to be mined."
         yield by_network("relayer_lane_head_age_seconds_max", text, ages)
@@ -178,9 +160,13 @@ class LaneCollector(StateCollector):
 
 
 def by_network(name: str, text: str, values: dict[str, Any]) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=["network"])
-    for network, value in sorted(values.items()):
-        family.add_metric([network], value)
+    return gauge(name, text, ["network"], {(network,): value for network, value in values.items()})
+
+
+def gauge(name: str, text: str, labels: list[str], values: Mapping[tuple[str, ...], float]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for key, value in sorted(values.items()):
+        family.add_metric([*key], value)
     return family
 
 
