@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
@@ -20,10 +20,6 @@ from transactions.models import Transaction
 
 # Rows that one query reads.
 GAS_BATCH = 5_000
-GAS_COLUMNS = [
-    *("day", "relayer_id", "network", "chain_id", "address", "requested_by", "kind"),
-    *("transactions", "gas_used", "fee", "relayer_tags"),
-]
 MAX_CHARTS, MAX_BARS, MAX_LINES = 4, 6, 200
 # Those of the admin theme.
 SHADES = ("blue-500", "orange-400", "green-500", "primary-400", "red-400", "blue-300")
@@ -54,6 +50,9 @@ class GasSpent:
         self.transactions += other.transactions
         self.gas_used += other.gas_used
         self.fee += other.fee
+
+
+GAS_COLUMNS = [*GasKey._fields, *(each.name for each in fields(GasSpent)), "relayer_tags"]
 
 
 def finished_between(first: date, last: date) -> QuerySet[Transaction]:
@@ -93,8 +92,8 @@ def gas_spent(rows: QuerySet[Transaction]) -> dict[GasKey, GasSpent]:
 def receipts(rows: QuerySet[Transaction]) -> Iterator[tuple[GasKey, int, int]]:
     """Yield the gas and the fee of each receipt, read in batches along the index of `finished_at`."""
     names = ("relayer__identifier", "relayer__network", "lane__chain_id", "lane__address", "requested_by", "kind")
-    values = rows.order_by("finished_at", "sequence")
-    rest: Any = values
+    values: Any = rows.order_by("finished_at", "sequence")
+    rest = values
     columns = ("finished_at", "sequence", "gas_used", "effective_gas_price_text", *names)
     while batch := list(rest.values_list(*columns)[:GAS_BATCH]):
         for finished_at, _, gas_used, price, relayer, network, chain_id, address, requested_by, kind in batch:
@@ -152,11 +151,9 @@ class NetworkGas:
 def by_network(spent: Mapping[GasKey, GasSpent], group: str) -> list[NetworkGas]:
     """Return what was paid by network, those with most transactions first: their coins cannot be added."""
     found: dict[tuple[str, int], NetworkGas] = {}
-    name_of = GROUPS[group][1]
     for key, part in spent.items():
-        place = key.network, key.chain_id
+        place, name = (key.network, key.chain_id), GROUPS[group][1](key)
         network = found.setdefault(place, NetworkGas(*place, GasSpent(), {}, {}))
-        name = name_of(key)
         network.total.add(part)
         network.groups.setdefault(name, GasSpent()).add(part)
         fees = network.fees.setdefault(name, {})
@@ -173,7 +170,7 @@ def report(rows: QuerySet[Transaction], first: date, last: date, group: str) -> 
     lines = totals + [
         [*([name] if group != "network" else []), network.name, *cells(network, spent)]
         for network in found
-        for name, spent in sorted(network.groups.items(), key=lambda item: sort_key(group, *item))
+        for name, spent in sorted(network.groups.items(), key=lambda item: (group != "day" and -item[1].fee, item[0]))
     ]
     headers = [*([GROUPS[group][0]] if group != "network" else []), "Network", "Transactions", "Gas used", "Paid"]
     return {
@@ -181,10 +178,6 @@ def report(rows: QuerySet[Transaction], first: date, last: date, group: str) -> 
         "charts": charts,
         "uncharted": max(0, len(found) - MAX_CHARTS),
     }
-
-
-def sort_key(group: str, name: str, spent: GasSpent) -> Any:
-    return name if group == "day" else (-spent.fee, name)
 
 
 def cells(network: NetworkGas, spent: GasSpent) -> list[str]:

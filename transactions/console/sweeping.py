@@ -3,7 +3,7 @@
 It is an ordinary transfer, accepted as any other, for a fixed amount that the preview showed.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -38,7 +38,7 @@ from transactions.limits import refusals
 from transactions.models import Transaction
 from transactions.requests.accepting import Request, accept
 from transactions.serializers import MAX_WEI, SendTransactionSerializer
-from transactions.top_ups.quoting import quote
+from transactions.top_ups.quoting import Quote, quote
 from transactions.top_ups.sending import reserved
 
 SWEEP, PREVIEW = "Sweep", "Preview"
@@ -84,16 +84,6 @@ class SweepForm(ReasonForm):
     key = forms.CharField(max_length=255, widget=forms.HiddenInput)
 
 
-@dataclass(frozen=True)
-class Quoted:
-    """What a sweep sends, of which balance, and what that can cost; or why it is not possible."""
-
-    amount: int = 0
-    balance: int = 0
-    cost: int = 0
-    fault: str = ""
-
-
 class Sweep(TransactionsPanel):
     tab = "transactions"
     template = "admin/transactions/sweep.html"
@@ -112,7 +102,7 @@ class Sweep(TransactionsPanel):
         if "key" not in request.POST and (fault := obstacle(relayer)):
             return self._refuse(request, relayer, fault)
         if not receiver.is_valid():
-            return self._ask(request, relayer, [EFFECT], None, receiver, PREVIEW)
+            return self._ask(request, relayer, [EFFECT], None, receiver)
         to = receiver.cleaned_data["to"]
         if "key" not in request.POST:
             return self._preview(request, relayer, to)
@@ -133,10 +123,10 @@ class Sweep(TransactionsPanel):
 
     def _preview(self, request: HttpRequest, relayer: Relayer, to: str) -> HttpResponse:
         key, network = sweep_key(relayer), networks().get(relayer.network)
-        found = read(relayer, to)
+        amount, found = read(relayer, to)
         if found.fault:
             return self._refuse(request, relayer, found.fault)
-        outcome = dry_run.outcome(relayer, values(to, found.amount), network)
+        outcome = dry_run.outcome(relayer, values(to, amount), network)
         waits = filter(None, [outcome.get("reason") or outcome.get("fault")])
         texts = [EFFECT, *waits, *(REFUSED.format(text) for text in outcome.get("refusals", []))]
         shown = {
@@ -145,13 +135,12 @@ class Sweep(TransactionsPanel):
             "From": relayer.address,
             "To": to,
             "Balance": coins(found.balance, network),
-            "Arrives": coins(found.amount, network),
+            "Arrives": coins(amount, network),
             "Costs at most": coins(found.cost, network),
-            "Stays": coins(found.balance - found.amount, network) + ", less the cost",
+            "Stays": coins(found.balance - amount, network) + ", less the cost",
         }
-        hidden = {"to": to, "amount": found.amount, "key": key}
-        table = Table(["Part", "Value"], [[name, value] for name, value in shown.items()])
-        return self._ask(request, relayer, texts, table, ReasonForm(required=False), SWEEP, hidden)
+        table = Table(["Part", "Value"], [*shown.items()])
+        return self._ask(request, relayer, texts, table, ReasonForm(required=False), to=to, amount=amount, key=key)
 
     def _ask(
         self,
@@ -160,11 +149,11 @@ class Sweep(TransactionsPanel):
         texts: list[str],
         table: Table | None,
         form: forms.Form,
-        button: str,
-        hidden: dict[str, object] | None = None,
+        **hidden: Any,
     ) -> HttpResponse:
+        """Ask for the receiver, or with what the preview has shown in hidden fields, whether to send that."""
         pending = PendingAction.on_page(request, relayer.pk, self.url("change", relayer))
-        pending = replace(pending, hidden=hidden or {})
+        pending, button = replace(pending, hidden=hidden), SWEEP if hidden else PREVIEW
         return confirmation.ask(request, self.admin, pending, f"Sweep {relayer.name}", texts, table, form, button)
 
 
@@ -172,21 +161,22 @@ def values(to: str, amount: int) -> dict[str, Any]:
     return {"to": to, "value": amount, "valid_until": database_now() + VALID_TIME}
 
 
-def read(relayer: Relayer, to: str) -> Quoted:
-    """Read the balance and what a transfer costs, and return what can be sent."""
+def read(relayer: Relayer, to: str) -> tuple[int, Quote]:
+    """Read the balance and what a transfer costs; return what can be sent, which is nothing if there is a fault."""
     try:
         with waiting_for_others():
             found = quote(relayer, to, 0, database_now())
     except Busy:
-        return Quoted(fault=dry_run.BUSY)
+        return 0, Quote(fault=dry_run.BUSY)
     if found.fault:
-        return Quoted(fault=found.fault)
+        return 0, found
     kept = HEADROOM * found.cost + reserved(relayer, found.count)
     amount = found.balance - kept - relayer.reserve
     if amount > 0:
-        return Quoted(amount, found.balance, found.cost)
+        return amount, found
     network = networks().get(relayer.network)
-    return Quoted(fault=TOO_LITTLE.format(*(coins(each, network) for each in (found.balance, kept, relayer.reserve))))
+    texts = (coins(each, network) for each in (found.balance, kept, relayer.reserve))
+    return 0, Quote(fault=TOO_LITTLE.format(*texts))
 
 
 def obstacle(relayer: Relayer) -> str:
