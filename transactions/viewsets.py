@@ -118,12 +118,11 @@ class TransactionViewSet(ResourceViewSet):
         # Before the relayer is read: the answer does not disclose whether it exists.
         self.check_object_permissions(request, RelayerInPath(relayer_id))
         key = idempotency.read_key(self)
-        serializer = self.get_serializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
+        values = self._valid_values()
         token: Any = request.auth
         digest = idempotency.body_digest(request.data) if key else ""
         who = (token.pk, token.spending_id, token.family_key)
-        asked = accepting.Request(relayer_id, serializer.validated_data, str(token), key, digest, *who)
+        asked = accepting.Request(relayer_id, values, str(token), key, digest, *who)
         accepted = accepting.accept(asked)
         row, queued = accepted.row, accepted.queued_before
         place = positions([row]).get(row.pk) if queued is None else Position(queued + 1, queued + 1)
@@ -168,7 +167,7 @@ class TransactionViewSet(ResourceViewSet):
         Explicit prices must be at least an eighth above those of the transaction in flight, and are used exactly.
         """
         relayer, row_id = self._own_row(relayer_id, transaction_id)
-        values, who, policy = self._valid_values(), _requester(request), _spending_policy(request)
+        values, who, policy = self._counted_values(), _requester(request), _spending_policy(request)
         return _response(actions.replace(row_id, values, **who, token_spending=policy), relayer)
 
     @operation(
@@ -187,7 +186,7 @@ class TransactionViewSet(ResourceViewSet):
         """
         relayer, row_id = self._own_row(relayer_id, transaction_id)
         data = self.get_queryset().values_list("data", flat=True).get(pk=row_id)
-        price, who, policy = self._valid_values(data), _requester(request), _spending_policy(request)
+        price, who, policy = self._counted_values(data), _requester(request), _spending_policy(request)
         return _response(actions.speed_up(row_id, price, **who, token_spending=policy), relayer)
 
     @operation("cancel_transactions", "Cancel all pending transactions", schema.CANCEL_ALL, scope="send")
@@ -198,12 +197,12 @@ class TransactionViewSet(ResourceViewSet):
         Without the scope `manage`, only those that the token requested.
         """
         relayer = self._sending_relayer(relayer_id)
-        result = actions.cancel_all(relayer, self._changeable(), **_requester(request))
+        requested, failed = actions.cancel_all(relayer, self._changeable(), **_requester(request))
         return Response(
             {
-                "queued_for_cancellation_transaction_ids": result.requested,
-                "failed_to_queue_transaction_ids": result.failed,
-                "total_processed": len(result.requested) + len(result.failed),
+                "queued_for_cancellation_transaction_ids": requested,
+                "failed_to_queue_transaction_ids": failed,
+                "total_processed": len(requested) + len(failed),
             },
             headers=_generation(relayer),
         )
@@ -235,11 +234,10 @@ class TransactionViewSet(ResourceViewSet):
 
     def _dry_run(self, relayer_id: str) -> Response:
         self.check_object_permissions(self.request, RelayerInPath(relayer_id))
-        serializer = self.get_serializer(data=self.request.data)
-        serializer.is_valid(raise_exception=True)
+        values = self._valid_values()
         token: Any = self.request.auth
         relayer = find_relayer(relayer_id, Relayer.objects.select_related("signer", "spending"))
-        found = dry_run.check(relayer, serializer.validated_data, _spending_policy(self.request), token.family_key)
+        found = dry_run.check(relayer, values, _spending_policy(self.request), token.family_key)
         return Response(DryRunSerializer(found).data)
 
     def _sending_relayer(self, relayer_id: str) -> Relayer:
@@ -266,11 +264,15 @@ class TransactionViewSet(ResourceViewSet):
         is_own = requested_with(token.family_keys(), len(token.key))
         return Q(requester=token.family_key) | Q(HAS_TEXT_ALONE, is_own)
 
-    def _valid_values(self, data: bytes = b"") -> dict[str, Any]:
-        """Return valid values. Their data, or that which is signed again, counts on what the token can store."""
+    def _valid_values(self) -> dict[str, Any]:
         serializer = self.get_serializer(data=self.request.data)
         serializer.is_valid(raise_exception=True)
         values: dict[str, Any] = serializer.validated_data
+        return values
+
+    def _counted_values(self, data: bytes = b"") -> dict[str, Any]:
+        """Return valid values. Their data, or that which is signed again, counts on what the token can store."""
+        values = self._valid_values()
         token: Any = self.request.auth
         quotas.use(token.family_key, len(values.get("data", data)))
         return values

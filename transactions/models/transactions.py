@@ -50,6 +50,8 @@ IS_OVER_LIMIT = IS_PENDING & Q(reason_code="limit")
 IS_DISPUTED = IS_IN_STATUS[Status.MINED] & ~Q(status_reason="")
 # Final rows that may not have executed the dearest of their payloads, as far as one node has reported.
 UNCORROBORATED = Q(corroborated_at=None, finished_at__isnull=False) & (IS_UNSUCCESSFUL | Q(payload_version__gt=1))
+# The columns of the indexes of a relayer's lists.
+LISTED_BY = ["relayer", "-sequence", "kind"]
 
 
 class Transaction(Resource):
@@ -271,21 +273,13 @@ class Transaction(Resource):
             models.Index("lane", name="transaction_over_limit", condition=IS_OVER_LIMIT),
             models.Index("lane", name="transaction_unclaimed", condition=Q(unclaimed_until__isnull=False)),
             # For lists. The kind comes last, so that totals are counted from the index alone.
-            models.Index(fields=["relayer", "-sequence", "kind"], name="transaction_relayer"),
-            models.Index(
-                fields=["relayer", "-sequence", "kind"], name="transaction_relayer_queue", condition=IS_PENDING
-            ),
-            models.Index(
-                fields=["relayer", "-sequence", "kind"], name="transaction_relayer_in_flight", condition=HAS_OPEN_NONCE
-            ),
-            models.Index(
-                fields=["relayer", "-sequence", "kind"], name="transaction_confirmed", condition=IS_CONFIRMED
-            ),
+            models.Index(fields=LISTED_BY, name="transaction_relayer"),
+            models.Index(fields=LISTED_BY, name="transaction_relayer_queue", condition=IS_PENDING),
+            models.Index(fields=LISTED_BY, name="transaction_relayer_in_flight", condition=HAS_OPEN_NONCE),
+            models.Index(fields=LISTED_BY, name="transaction_confirmed", condition=IS_CONFIRMED),
             # Few rows, as most transactions are confirmed.
             models.Index(
-                fields=["unsuccessful", "relayer", "-sequence", "kind"],
-                name="transaction_relayer_ended",
-                condition=IS_UNSUCCESSFUL,
+                fields=["unsuccessful", *LISTED_BY], name="transaction_relayer_ended", condition=IS_UNSUCCESSFUL
             ),
             models.Index(fields=["unsuccessful", "-sequence"], name="transaction_ended", condition=IS_UNSUCCESSFUL),
             models.Index(fields=["kind", "-sequence"], name="transaction_other_kind", condition=~Q(kind="request")),

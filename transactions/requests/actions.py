@@ -5,7 +5,6 @@ row, as the engine does, so that it cannot be held or released before the commit
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
@@ -63,14 +62,6 @@ class Changed(Refused):
     """The transaction is not as it was shown to whoever requests an action."""
 
     default_detail = "It has changed since this page was opened: check the prices again."
-
-
-@dataclass(frozen=True)
-class CancelResult:
-    """The transactions whose cancellation was requested, and those for which it was not possible, by ID."""
-
-    requested: list[str]
-    failed: list[str]
 
 
 def cancel(
@@ -178,11 +169,12 @@ def resend(row_id: int, *, by: str, reason: str = "") -> Transaction:
     return row
 
 
-def cancel_all(relayer: Relayer, which: Q, *, by: str, reason: str = "") -> CancelResult:
-    """Request that the transactions of a relayer on a condition are canceled that are not mined yet."""
+def cancel_all(relayer: Relayer, which: Q, *, by: str, reason: str = "") -> tuple[list[str], list[str]]:
+    """Cancel the transactions on a condition that are not mined yet; return the IDs of those, and where it failed."""
     waiting = Transaction.objects.filter(IS_PENDING | IS_IN_FLIGHT, relayer=relayer, kind=Kind.REQUEST)
     keys = list(waiting.filter(which).order_by("sequence").values_list("pk", "lane_id"))
-    result = CancelResult([], [])
+    requested: list[str] = []
+    failed: list[str] = []
     for start in range(0, len(keys), BATCH_SIZE):
         batch = keys[start : start + BATCH_SIZE]
         for lane_pk in sorted({lane for _, lane in batch}):
@@ -191,8 +183,8 @@ def cancel_all(relayer: Relayer, which: Q, *, by: str, reason: str = "") -> Canc
                 rows = _lock_rows(lane, [pk for pk, of_lane in batch if of_lane == lane_pk])
                 refused = _cancel(lane, rows, by, reason)
             for row in rows:
-                (result.failed if refused[row.pk] else result.requested).append(row.identifier)
-    return result
+                (failed if refused[row.pk] else requested).append(row.identifier)
+    return requested, failed
 
 
 def _lock(row_id: int, version: int | None = None) -> Transaction:
