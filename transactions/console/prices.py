@@ -46,6 +46,8 @@ HELP = {
     Action.SPEED_UP: "At least {}, at most {}. Used exactly, in place of a speed: it is not raised.",
     Action.CANCEL: "At least {}, at most {}. It rises with the market. If empty, the market price.",
 }
+# The explicit prices of REST, in the order of `Prices`.
+REST_PRICES = [*PRICE_FIELDS[Pricing.LEGACY], *PRICE_FIELDS[Pricing.EIP1559]]
 LABELS = {"noop_price": "Price of the no-op"}
 TIP_HELP = "The part for the block's producer."
 
@@ -142,7 +144,7 @@ class PriceForm(ReasonForm):
             rows.append(["Market", exact_on_hover(market.current), "", ""])
             rows += merged(self._new_rows(context, market))
         if self.exact and not self.errors and self.action == Action.SPEED_UP:
-            rows.append(self._cells("New, as entered", explicit_prices(self.exact), market))
+            rows.append(self._cells("New, as entered", Prices(*map(self.exact.get, REST_PRICES)), market))
         return Table(HEADERS, rows)
 
     def _new_rows(self, context: TurnContext, market: MarketPrice) -> Iterator[list[str]]:
@@ -186,11 +188,6 @@ def merged(rows: Iterable[list[str]]) -> Iterator[list[str]]:
 
 def exact_on_hover(price: int) -> str:
     return format_html('<span class="amount" title="{}">{}</span>', gwei(price), rounded(price))
-
-
-def explicit_prices(values: dict[str, int]) -> Prices:
-    """Return explicit prices by the names of REST."""
-    return Prices(values.get("gas_price"), values.get("max_fee_per_gas"), values.get("max_priority_fee_per_gas"))
 
 
 def read(row: Transaction) -> TurnContext | None:

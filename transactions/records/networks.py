@@ -6,11 +6,6 @@ from chain.networks import Network, NetworkKind, network_by_chain_id, networks
 from relayers.models import Relayer
 from transactions.models import Lane, Transaction
 
-# Little is known of such a network, so its blocks become final late, and it refuses nothing before a node does.
-UNKNOWN_CONFIRMATIONS = 12
-UNKNOWN_FINALITY_DEPTH = 64
-UNKNOWN_BLOCK_SECONDS = 12
-
 
 def network_of(relayer: Relayer) -> Network:
     """Return the network of a relayer; a cautious one if only its chain ID and nodes are known."""
@@ -26,17 +21,18 @@ def known_network(row: Lane | Transaction) -> Network | None:
 
 @lru_cache(maxsize=1_000)
 def _unknown_network(name: str, chain_id: int) -> Network:
+    # Little is known of it, so its blocks become final late, and it refuses nothing before a node does.
     return Network(
         name=name,
         chain_id=chain_id,
         symbol="ETH",
         decimals=18,
-        block_seconds=UNKNOWN_BLOCK_SECONDS,
+        block_seconds=12,
         kind=NetworkKind.NONE,
         rpc_urls=(),
         max_initcode=None,
         max_tx_bytes=None,
         has_data_floor=False,
-        confirmations=UNKNOWN_CONFIRMATIONS,
-        finality_depth=UNKNOWN_FINALITY_DEPTH,
+        confirmations=12,
+        finality_depth=64,
     )

@@ -5,7 +5,7 @@ from django.utils import timezone
 from chain.limits import TRANSFER_GAS
 from transactions.lanes import gate
 from transactions.lanes.prices import pricing
-from transactions.models import FINAL, Attempt, Status, Transaction
+from transactions.models import FINAL, Status, Transaction
 from transactions.records.networks import network_of
 from transactions.requests import accepting
 from transactions.requests.replacement_prices import attempts_at_nonce
@@ -28,9 +28,15 @@ ENDING = {
 
 def refusal(row: Transaction, action: str) -> str:
     """Return why an action is not possible now, or "" if it is."""
-    reason = _status_refusal(row) or _kind_refusal(row, action)
-    if reason or action == RESEND:
-        return reason or _bytes_refusal(row)
+    if row.status in FINAL:
+        return f"Its status {row.status} is final."
+    if row.status == Status.MINED:
+        return f"It is mined, in block {row.block_number}."
+    can_be_repeated = row.kind == Kind.GAP and action in {Action.SPEED_UP, RESEND}
+    if row.kind != Kind.REQUEST and not can_be_repeated:
+        return NOT_A_REQUEST
+    if action == RESEND:
+        return _bytes_refusal(row)
     if row.is_ending and (action != Action.CANCEL or row.requested_action == Action.CANCEL):
         return ENDING[Action(row.requested_action)]
     if action == Action.CANCEL:
@@ -38,17 +44,6 @@ def refusal(row: Transaction, action: str) -> str:
     if row.relayer is None or row.relayer.paused:
         return accepting.PAUSED
     return HELD if action == Action.REPLACE and row.lane.holds else ""
-
-
-def _status_refusal(row: Transaction) -> str:
-    if row.status in FINAL:
-        return f"Its status {row.status} is final."
-    return f"It is mined, in block {row.block_number}." if row.status == Status.MINED else ""
-
-
-def _kind_refusal(row: Transaction, action: str) -> str:
-    can_be_repeated = row.kind == Kind.GAP and action in {Action.SPEED_UP, RESEND}
-    return "" if row.kind == Kind.REQUEST or can_be_repeated else NOT_A_REQUEST
 
 
 def _bytes_refusal(row: Transaction) -> str:
@@ -79,9 +74,6 @@ def maximum_cost(row: Transaction, action: str) -> int | None:
         ceiling = pricing.policy_ceiling(network, policies, is_noop=True).price
         return max(known, max(TRANSFER_GAS, last.gas_limit) * max(ceiling, minimum))
     ceiling = pricing.policy_ceiling(network, policies).price
-    return max(known, int(last.max_cost_text) + last.gas_limit * max(0, ceiling - _price(last)))
-
-
-def _price(attempt: Attempt) -> int:
-    found = pricing.highest([attempt])
-    return pricing.maximum(found) if found else 0
+    price = pricing.highest([last])
+    rise = max(0, ceiling - (pricing.maximum(price) if price else 0))
+    return max(known, int(last.max_cost_text) + last.gas_limit * rise)
