@@ -33,18 +33,10 @@ from transactions.requests.replacement_prices import requested
 HASH = re.compile(r"0x[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 PAYLOAD = ["receiver", "shown_value", "shown_data", "requested_gas_limit", "requested_price"]
 RECEIPT = ["block", "outcome", "shown_gas_used", "effective_price", "fee", "contract", "shown_revert_data"]
-LABELS = ["shown_external_id", "shown_metadata"]
 REQUEST = [
-    "identifier",
-    "shown_kind",
-    "shown_requester",
-    "shown_key",
-    *LABELS,
-    "trace",
-    "accepted",
-    "valid",
-    "version",
-]
+    "identifier", "shown_kind", "shown_requester", "shown_key", "shown_external_id", "shown_metadata", "trace",
+    "accepted", "valid", "version",
+]  # fmt: skip
 DEFERRED = [*LARGE_COLUMNS, "relayer__custom_rpc_urls", "relayer__private_rpc_urls", "relayer__health__balance_hours"]
 
 
@@ -54,16 +46,9 @@ admin.site.register(Lane, LaneAdmin)
 @admin.register(Transaction)
 class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     list_display = [
-        "identifier",
-        "sender",
-        "shown_state",
-        "network",
-        "shown_nonce",
-        "shown_receiver",
-        "listed_value",
-        "reason",
+        "identifier", "sender", "shown_state", "network", "shown_nonce", "shown_receiver", "listed_value", "reason",
         "created",
-    ]
+    ]  # fmt: skip
     extra_columns = ["shown_external_id", "shown_key", "shown_requester", "finished"]
     list_filter = [
         filters.StatusFilter,

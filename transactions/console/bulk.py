@@ -39,22 +39,19 @@ class BulkAdmin(ResourceAdmin):
 
     @admin.action(description="Cancel selected transactions", permissions=["control"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Transaction]) -> HttpResponse:
-        return self._ask_or_start(request, "cancel_selected", queryset, "cancel_transactions")
+        return self._ask_or_start(request, "cancel", queryset)
 
     @admin.action(description="Speed up selected transactions", permissions=["control"])
     def speed_up_selected(self, request: HttpRequest, queryset: QuerySet[Transaction]) -> HttpResponse:
-        return self._ask_or_start(request, "speed_up_selected", queryset, "speed_up_transactions")
+        return self._ask_or_start(request, "speed_up", queryset)
 
     @admin.action(description="Resend selected transactions", permissions=["control"])
     def resend_selected(self, request: HttpRequest, queryset: QuerySet[Transaction]) -> HttpResponse:
-        return self._ask_or_start(request, "resend_selected", queryset, "resend_transactions")
+        return self._ask_or_start(request, "resend", queryset)
 
-    def _ask_or_start(
-        self, request: HttpRequest, action_name: str, queryset: QuerySet[Transaction], name: str
-    ) -> HttpResponse:
-        return self.ask_or_start(
-            request, PendingAction.in_list(request, action_name, queryset, limit=MAX_LISTED), name
-        )
+    def _ask_or_start(self, request: HttpRequest, verb: str, queryset: QuerySet[Transaction]) -> HttpResponse:
+        pending = PendingAction.in_list(request, f"{verb}_selected", queryset, limit=MAX_LISTED)
+        return self.ask_or_start(request, pending, f"{verb}_transactions")
 
     def ask_or_start(self, request: HttpRequest, pending: PendingAction, name: str) -> HttpResponse:
         form = ReasonForm(request.POST if pending.is_confirmed else None, required=False)

@@ -69,17 +69,9 @@ class ReleaseForm(ReasonForm):
 
 class LaneAdmin(ReadOnlyAdmin):
     list_display = [
-        "shown_address",
-        "shown_relayer",
-        "state",
-        "network",
-        "shown_chain_nonce",
-        "shown_next_nonce",
-        "in_flight",
-        "queued",
-        "head_age",
-        "why",
-    ]
+        "shown_address", "shown_relayer", "state", "network", "shown_chain_nonce", "shown_next_nonce", "in_flight",
+        "queued", "head_age", "why",
+    ]  # fmt: skip
     list_display_links = ["shown_address"]
     list_filter = [LaneStateFilter, ("relayer", AutocompleteSelectFilter), RelayerNetworkFilter, WaitingFilter]
     list_fullwidth = True

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import BinaryField, Q
-from django.db.models.functions import Substr
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html
 
@@ -35,8 +34,6 @@ from transactions.records.requesters import HAS_TEXT_ALONE, requested_with
 NATIVE, GAS, TOKEN, ALLOWANCE = range(4)
 NAMES = ["{}", "Gas ({})", "{} {}", "Largest allowance of {} {}"]
 LONG = '<span class="long">{}</span>'
-# One byte more than the longest call of ERC-20, so that no longer one is taken for it.
-CALL_BYTES = 101
 MAX_SHOWN = 20
 AT_MOST = "At most {} are canceled at once: repeat this when the job has ended."
 UNSENT = (Status.PENDING, *IN_FLIGHT)
@@ -68,7 +65,7 @@ class TokenTransactions(TransactionsPanel):
 
     def context(self, request: HttpRequest, token: Any) -> dict[str, Any]:
         rows = Transaction.objects.filter(requester=token.family_key).order_by("-sequence")
-        summed = rows.annotate(call=Substr("data", 1, CALL_BYTES, output_field=BinaryField()))
+        summed = rows.annotate(call=token_calls.CALL_START)
         read = list(summed.values_list(*SUMMED, "lane__chain_id", "call", named=True)[:MAX_SUMMED])
         chosen = [row for row in read if not token.since or row.created_at >= token.since]
         counts = Counter(row.status for row in chosen)

@@ -14,8 +14,8 @@ from transactions.console.formatting import token_call
 from transactions.models import Transaction
 from transactions.records.networks import known_network
 
-# Bytes that are read of calldata: one more than any of these calls has.
-CALL_LENGTH = 101
+# The start of calldata: one byte more than the longest of these calls has, so that no longer one is taken for it.
+CALL_START = Substr("data", 1, 101, output_field=BinaryField())
 
 
 def words(row: Transaction, call: TokenCall, currencies: Currencies, *, is_rounded: bool = False) -> str:
@@ -50,8 +50,7 @@ def read_words(rows: Iterable[Transaction]) -> tuple[dict[int, str], Currencies]
     Their large data is not read.
     """
     receivers = {row.pk: row for row in rows if row.to}
-    start = Substr("data", 1, CALL_LENGTH, output_field=BinaryField())
-    found = Transaction.objects.filter(pk__in=receivers).annotate(call=start).values_list("pk", "call").order_by()
+    found = Transaction.objects.filter(pk__in=receivers).annotate(call=CALL_START).values_list("pk", "call").order_by()
     # SQLite has no part of empty data.
     calls = {pk: (call, data) for pk, data in found if data and (call := decode(bytes(data)))}
     currencies = find_symbols(receivers[pk] for pk in calls)

@@ -1,6 +1,5 @@
 """Automatic top-ups in the admin: on the pages of relayers and transactions."""
 
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
@@ -36,7 +35,7 @@ class RelayerFunding(TransactionsPanel):
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
         last = TopUp.objects.filter(relayer=relayer).select_related("transaction").order_by("-pk").first()
-        facts = {**_funding(relayer), **_last(relayer, last, database_now()), **_funded(relayer)}
+        facts = {**_funding(relayer), **_last(relayer, last), **_funded(relayer)}
         reason = last.reason if last is not None and last.due_at is not None else ""
         reason = formatting.readable(reason, networks().get(relayer.network))
         return {"relayer_funding": {"facts": facts, "reason": reason}}
@@ -51,21 +50,20 @@ def _funding(relayer: Relayer) -> dict[str, str]:
     return {"Funded by": format_html("{}: {}", link(relayer.funding_relayer), rule)}
 
 
-def _last(relayer: Relayer, last: TopUp | None, now: datetime) -> dict[str, str]:
+def _last(relayer: Relayer, last: TopUp | None) -> dict[str, str]:
     if last is None:
         return {"Last top-up": "none yet"} if relayer.funding_relayer_id else {}
     shown = amount(last.amount, networks().get(relayer.network))
-    text = format_html("{} {}, {}", badge(last), shown, ago_titled(last.created_at))
+    badge = label(str(last.get_state_display()).lower(), VARIANTS[last.state])
+    text = format_html("{} {}, {}", badge, shown, ago_titled(last.created_at))
     if last.transaction:
         text = format_html("{}: {}", text, link(last.transaction))
-    return {"Last top-up": text, "Next top-up": next_allowed(last, now)}
-
-
-def next_allowed(last: TopUp, now: datetime) -> str:
-    """Return when the next top-up is possible."""
+    allowed = "when the balance is too low"
     if last.state == TopUp.State.OPEN:
-        return "when this one is final, and the balance was read after it"
-    return exact(last.due_at) if last.due_at is not None and last.due_at > now else "when the balance is too low"
+        allowed = "when this one is final, and the balance was read after it"
+    elif last.due_at is not None and last.due_at > database_now():
+        allowed = exact(last.due_at)
+    return {"Last top-up": text, "Next top-up": allowed}
 
 
 def _funded(relayer: Relayer) -> dict[str, str]:
@@ -75,10 +73,6 @@ def _funded(relayer: Relayer) -> dict[str, str]:
         return {}
     more = f" {and_more(rows.count() - MAX_SHOWN)}" if len(found) > MAX_SHOWN else ""
     return {"Funds": format_html("{}{}", format_html_join(", ", "{}", ([each] for each in found[:MAX_SHOWN])), more)}
-
-
-def badge(top_up: TopUp) -> str:
-    return label(str(top_up.get_state_display()).lower(), VARIANTS[top_up.state])
 
 
 def purpose(row: Transaction) -> dict[str, str | SafeString]:

@@ -8,7 +8,6 @@ from django.db.models import QuerySet
 
 from relayer_service.api.pagination import CursorPagination
 from relayer_service.api.resource_serializers import PageSerializer
-from relayers.models import Relayer
 from transactions.models import Transaction
 from transactions.records import finding
 from transactions.records.reasons import positions, status_reason
@@ -43,26 +42,22 @@ class TransactionPageSerializer(PageSerializer):
 
     def to_representation(self, data: Any) -> list[Any]:
         relayer = self.context["view"].relayer
-        found = [self._listed(row, relayer) for row in data]
+        found: list[tuple[Transaction, TransactionData]] = []
+        for row in data:
+            row.relayer = relayer
+            shown = transaction_data(row, "", relayer.identifier, row.lane.address)
+            if shown["data_size"] > MAX_LISTED_DATA:
+                shown["data"] = None
+            drop_large(row)
+            found.append((row, shown))
         place = positions([row for row, _ in found])
         for row, shown in found:
             shown["status_reason"] = status_reason(row, row.lane, place.get(row.pk)) or None
         return [shown for _, shown in found]
 
-    @staticmethod
-    def _listed(row: Transaction, relayer: Relayer) -> tuple[Transaction, TransactionData]:
-        """Return a row without its large columns, and how a list shows it, but for the reason of its status."""
-        row.relayer = relayer
-        shown = transaction_data(row, "", relayer.identifier, row.lane.address)
-        if shown["data_size"] > MAX_LISTED_DATA:
-            shown["data"] = None
-        return drop_large(row), shown
 
-
-def drop_large(row: Transaction) -> Transaction:
-    """Return a row without the bytes that a list does not show."""
+def drop_large(row: Transaction) -> None:
     row.data = row.revert_data = b""
     for attempt in (row.last_attempt, row.mined_attempt):
         if attempt is not None:
             attempt.raw = b""
-    return row

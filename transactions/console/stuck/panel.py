@@ -251,11 +251,10 @@ def last_answer(cell: Cell) -> str:
 
 def top_up(lane: Lane, cells: Sequence[Cell]) -> dict[str, str]:
     """Return where to send what is missing, and how much that is."""
-    balance = lane.relayer.health.balance if lane.relayer else None
-    read_at: datetime | None = lane.relayer.health.balance_at if lane.relayer else None
-    network, read = known_network(lane), "unknown"
-    if balance is not None:
-        read = format_html("{}, read {}", amount(balance, network), ago(read_at))
+    health = lane.relayer.health if lane.relayer else None
+    balance, network, read = health and health.balance, known_network(lane), "unknown"
+    if health and balance is not None:
+        read = format_html("{}, read {}", amount(balance, network), ago(health.balance_at))
     attempts = [cell.attempt for cell in cells if cell.attempt and cell.state == State.IN_FLIGHT]
     flying = sum(int(attempt.max_cost_text) for attempt in attempts)
     missing = lane.missing.amount or (0 if balance is None else flying - balance)

@@ -78,8 +78,10 @@ def _candidates(cell: Cell, lane: Lane, patience: timedelta, now: datetime) -> I
     """Yield what would help, the best first; without a remedy, why nothing has to be done."""
     if cell.state == State.WAITING and cell.row:
         yield _for_waiting(cell.row, lane)
+    elif cell.state == State.GAP and not cell.is_next:
+        yield Advice(None, f"Nonce {lane.chain_nonce} comes first.")
     elif cell.state == State.GAP:
-        yield _for_gap(cell, lane)
+        yield Advice(Remedy.FILL_GAP, "A no-op uses the nonce, so that those above it can be mined.")
     elif cell.state == State.ELSEWHERE:
         yield _for_elsewhere(cell, lane, now)
     elif cell.state == State.IN_FLIGHT and cell.row:
@@ -109,12 +111,6 @@ def for_hold(lane: Lane) -> Advice:
         # Unsafe before that: a waiting request may be one that was sent.
         return Advice(None, "The service ends the hold once every nonce of the account is accounted for.")
     return Advice(Remedy.RELEASE, "It is sent once the lane is released.")
-
-
-def _for_gap(cell: Cell, lane: Lane) -> Advice:
-    if not cell.is_next:
-        return Advice(None, f"Nonce {lane.chain_nonce} comes first.")
-    return Advice(Remedy.FILL_GAP, "A no-op uses the nonce, so that those above it can be mined.")
 
 
 def _for_elsewhere(cell: Cell, lane: Lane, now: datetime) -> Advice:
