@@ -167,7 +167,6 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
 
 
 def keys_by_hash(text: str) -> list[int]:
-    """Return the transactions with an attempt that has this hash."""
     if not HASH.fullmatch(text):
         return []
     return list(Attempt.objects.filter(hash=text.lower()).values_list("transaction", flat=True)[:MANY])

@@ -69,7 +69,6 @@ PAGE_ACTIONS = {each.button: each for each in (CANCEL, SPEED_UP, RESEND)}
 CONFIRM, NOT_SENT = "Confirm", "Not sent yet: check what your price costs, and confirm."
 AT_ONCE = "It is canceled at once and costs nothing: it has no nonce yet."
 MAXIMUM = "It can cost at most {}, including its value{}."
-RAISED = ", if its price is raised again up to the limit of its policies"
 
 
 class RequestedActionAdmin(ClaimAdmin):
@@ -152,7 +151,6 @@ def texts_of(detail: Any) -> Iterator[str]:
 
 
 def subject(row: Transaction) -> str:
-    """Return which transaction an action is about."""
     nonce = "No nonce" if row.nonce is None else f"Nonce {row.nonce}"
     return format_html("{}: {}, {} to {}", link(row), nonce, formatting.value(row), formatting.listed_receiver(row))
 
@@ -164,5 +162,5 @@ def effect(row: Transaction, chosen: PageAction) -> str:
     cost = maximum_cost(row, chosen.name)
     if cost is None:
         return chosen.effect
-    raised = "" if chosen is RESEND else RAISED
+    raised = "" if chosen is RESEND else ", if its price is raised again up to the limit of its policies"
     return format_html("{} {}", chosen.effect, format_html(MAXIMUM, amount(cost, known_network(row)), raised))

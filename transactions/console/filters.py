@@ -108,8 +108,6 @@ class WaitingFilter(DropdownFilter):
 
 
 class RelayerNetworkFilter(NetworkFilter):
-    """Filters rows by the network of their relayer."""
-
     def used(self, model: type[Model]) -> list[str]:
         return used_networks(Relayer)
 
@@ -120,8 +118,6 @@ class RelayerNetworkFilter(NetworkFilter):
 
 
 class RelayerTagFilter(TagFilter):
-    """Filters rows by the tags of their relayer."""
-
     column = "relayer"
 
 

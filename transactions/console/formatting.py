@@ -68,14 +68,8 @@ HELD_TEXTS: dict[str, str] = {
     Hold.EXTERNAL: "held: used elsewhere",
     Hold.CHAIN: "held: chain replaced",
 }
-WAITING_TEXTS: dict[str, str] = {
-    Waiting.SIGNER: "signer fails",
-    Waiting.NODES: "nodes fail",
-}
-
-
+WAITING_TEXTS: dict[str, str] = {Waiting.SIGNER: "signer fails", Waiting.NODES: "nodes fail"}
 # What a lane waits for if all nodes have answered, with an old block.
-BEHIND_TEXT = "The nodes answer, with an old block."
 BEHIND_START, BEHIND_END = str(NodesUnreachable(BEHIND)).split("{}")
 
 
@@ -185,7 +179,6 @@ def hexadecimal(data: bytes | memoryview) -> str | SafeString:
 
 
 def metadata(row: Transaction) -> str:
-    """Return the pairs of a row, a line each."""
     return format_html_join(mark_safe("<br>"), "{}: {}", sorted((row.metadata or {}).items())) or "-"
 
 
@@ -219,7 +212,7 @@ def lane_reason(lane: Lane) -> str:
         missing = strip_tags(missing_text(lane.missing, known_network(lane)))
         parts.append(f"{Waiting.FUNDS.label}: {missing}.")
     if is_behind(lane):
-        parts.append(readable(halt_reason(lane)) or BEHIND_TEXT)
+        parts.append(readable(halt_reason(lane)) or "The nodes answer, with an old block.")
     elif lane.waiting and not (is_known and lane.waiting == Waiting.FUNDS):
         parts.append(sentence(Waiting(lane.waiting).label, lane.waiting_details))
     return " ".join(parts)

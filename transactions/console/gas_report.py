@@ -70,7 +70,6 @@ def gas_lines(rows: QuerySet[Transaction]) -> Iterator[str]:
 
 
 def tags_of(relayer_ids: set[str]) -> dict[str, list[str]]:
-    """Return the sorted tags of relayers by ID."""
     found: dict[str, list[str]] = defaultdict(list)
     rest = sorted(relayer_ids - {""})
     while batch := rest[:EXPORT_BATCH]:
@@ -162,7 +161,6 @@ def by_network(spent: Mapping[GasKey, GasSpent], group: str) -> list[NetworkGas]
 
 
 def report(rows: QuerySet[Transaction], first: date, last: date, group: str) -> dict[str, Any]:
-    """Return the table and the charts of a page."""
     found = by_network(gas_spent(rows), group)
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     charts = [(each.title, each.chart(days, by_day=group == "day")) for each in found[:MAX_CHARTS]]

@@ -47,7 +47,6 @@ FILL_EFFECT = (
     "A no-op of the relayer uses nonce {nonce} now. The service would do so by itself a few blocks after it has found "
     "the hole. If another program has a transaction with this nonce pending, one of the two is mined."
 )
-FILL_COST = "It can cost at most {cost}, with the gas of a transfer."
 RESEND_EFFECT = (
     "The signed bytes of every transaction in flight are broadcast again now. That costs nothing and signs nothing: "
     "each nonce can be mined only once."
@@ -193,7 +192,7 @@ class LaneAdmin(ReadOnlyAdmin):
             self.message_user(request, f"Not filled. {text}", messages.WARNING)
             return pending.leave()
         cost = coins(fill_cost(lane), known_network(lane))
-        texts = [FILL_EFFECT.format(nonce=nonce), FILL_COST.format(cost=cost)]
+        texts = [FILL_EFFECT.format(nonce=nonce), f"It can cost at most {cost}, with the gas of a transfer."]
         pending = replace(pending, hidden={NONCE_FIELD: nonce})
         return confirmation.ask(request, self, pending, FILL_GAP, texts, self._table(request, pending), form)
 

@@ -111,8 +111,6 @@ DAY = timedelta(days=1)
 MAX_FAILED = 100
 # So many failures within this time, on a network, are a problem of their own: one may be a mistake of its caller.
 BURST, BURST_TIME = 5, timedelta(minutes=15)
-# A sample that costs only its gas.
-VALUE = 0
 
 
 def attention(request: HttpRequest) -> AttentionSubject | None:
@@ -321,7 +319,8 @@ def try_page() -> str:
 
 def set_up(demo: Demo) -> None:
     relayer, by = demo.rows["Relayer"], demo.user.get_username()
-    values = {"to": relayer.address, "value": VALUE}
+    # A sample that costs only its gas.
+    values = {"to": relayer.address, "value": 0}
     key = f"getting-started-{DEMO}"
     accepted = accept(Request(relayer.identifier, values, by, key, body_digest(values)))
     if not accepted.is_replay:

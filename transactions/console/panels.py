@@ -45,7 +45,6 @@ NEWEST_SHOWN = 5
 ATTEMPT_HEADERS = ["No.", "Purpose", "Hash", "Gas price", "Gas limit", "Broadcasts", "Last outcome", "Accepted"]
 NEWEST_HEADERS = ["Transaction", "Status", "To", "Value", "Created"]
 NONCE_HEADERS = ["Nonce", "Transaction", "Status", "Attempts", "Gas price", "Sent"]
-GAS_COLOUR = "var(--color-orange-400)"
 GAS_AXIS = {"beginAtZero": True, "ticks": AMOUNT_TICKS}
 # Rows that are summed, so that the page of a busy relayer costs the same as any other.
 MAX_SUMMED = 10_000
@@ -265,7 +264,6 @@ class RelayerLane(TransactionsPanel):
 
 
 def newest(relayer: Relayer) -> dict[str, Any]:
-    """Return the table of the newest transactions of a relayer."""
     found = Transaction.objects.filter(relayer=relayer).select_related("lane").order_by("-sequence")
     shown = list(found.defer("data", "revert_data")[:NEWEST_SHOWN])
     calls, _ = read_words(shown)
@@ -312,6 +310,6 @@ class RelayerGas(TransactionsPanel):
         decimals, unit = (network.decimals, network.symbol) if network else (0, "wei")
         # As text, which the chart parses: no number is rounded here.
         amounts = [decimal_text(amount, decimals) for amount in days]
-        chart = period.chart([bars(f"Gas ({unit})", amounts, GAS_COLOUR)], y=GAS_AXIS)
+        chart = period.chart([bars(f"Gas ({unit})", amounts, "var(--color-orange-400)")], y=GAS_AXIS)
         partial = {"is_partial": len(rows) == MAX_SUMMED, "summed": f"{MAX_SUMMED:,}"}
         return {"gas_panel": {"chart": chart, "total": coins(sum(days), network), **partial}}

@@ -15,7 +15,5 @@ def may_send(request: HttpRequest) -> bool:
 
 
 class TransactionsPanel(Panel):
-    """A panel for staff who can view transactions."""
-
     def may_view(self, request: HttpRequest) -> bool:
         return may_view_transactions(request)

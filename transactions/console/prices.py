@@ -128,7 +128,6 @@ class PriceForm(ReasonForm):
         return " ".join(map(str, self.exact.values()))
 
     def url(self, path: str) -> str:
-        """Return the URL of the table with prices of the market."""
         return f"{path}?{urlencode({PRICES: '', **{name: self.data[name] for name in self.exact}})}"
 
     def table(self, context: TurnContext | None = None) -> Table:

@@ -46,10 +46,6 @@ EFFECT = "Sends the coins of this account to another one. ERC-20 tokens, NFTs an
 REFUSED = "It would be refused now. {}"
 OPEN = "Sweep it once all is final. {}"
 TOPPED_UP = "The relayer {} would top it up again. Remove its top-up first."
-SAME = "This is the account that is swept."
-TOO_LITTLE = (
-    "There is nothing to sweep: the balance is {}, of which {} is kept for gas and {} as the relayer's reserve."
-)
 CHANGED = "Its account or transactions have changed since the preview."
 # How often the maximum cost is kept: prices can rise until it is sent, and a transaction that is stuck is bumped.
 HEADROOM = 2
@@ -73,7 +69,7 @@ class ReceiverForm(forms.Form):
             raise forms.ValidationError([str(text) for text in serializer.errors.get("to", [])])
         to: str = serializer.validated_data["to"]
         if to.lower() == self.relayer.address.lower():
-            raise forms.ValidationError(SAME)
+            raise forms.ValidationError("This is the account that is swept.")
         return to
 
 
@@ -175,8 +171,9 @@ def read(relayer: Relayer, to: str) -> tuple[int, Quote]:
     if amount > 0:
         return amount, found
     network = networks().get(relayer.network)
-    texts = (coins(each, network) for each in (found.balance, kept, relayer.reserve))
-    return 0, Quote(fault=TOO_LITTLE.format(*texts))
+    balance, gas, reserve = (coins(each, network) for each in (found.balance, kept, relayer.reserve))
+    text = f"the balance is {balance}, of which {gas} is kept for gas and {reserve} as the relayer's reserve."
+    return 0, Quote(fault=f"There is nothing to sweep: {text}")
 
 
 def obstacle(relayer: Relayer) -> str:

@@ -22,8 +22,6 @@ from transactions.limits.holders import (
 )
 from transactions.models import Transaction
 
-OTHERS_GAS = "The gas of a transaction that another token requested; replace it, so that it counts on this limit."
-
 
 def check_spending_rules(holders: Sequence[Holder], row: Transaction, payload: Payload, relayer_pk: int) -> None:
     """Raise `SpendingRefused` if the rules of a holder do not allow a payload at all."""
@@ -46,8 +44,8 @@ def check_price_is_counted(row: Transaction, payload: Payload, token_spending_id
         return
     for limit in rules.limits(read_rules([token_spending_id]).get(token_spending_id, {})):
         if limit.name == GAS:
-            verdict = Verdict(limit_rule(GAS), False, OTHERS_GAS)
-            raise SpendingRefused(TOKEN, verdict, row.relayer_id or 0, payload)
+            why = "The gas of a transaction that another token requested; replace it, so that it counts on this limit."
+            raise SpendingRefused(TOKEN, Verdict(limit_rule(GAS), False, why), row.relayer_id or 0, payload)
 
 
 def counted_limits(holders: Sequence[Holder], row: Transaction) -> dict[Key, tuple[Holder, Limit, int]]:

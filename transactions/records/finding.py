@@ -89,7 +89,6 @@ def finished_before(rows: Rows, moment: datetime) -> Rows:
 
 
 def is_by_finish(rows: Rows) -> bool:
-    """Return whether the rows are sorted by when they finished."""
     return FINISHED in rows.query.order_by
 
 

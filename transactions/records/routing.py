@@ -69,6 +69,5 @@ def choose(attempt: Attempt, fallback_blocks: int | None, head: int | None) -> R
 
 
 def head_block(lane: Lane) -> int | None:
-    """Return the newest block that is known of the lane's chain."""
     known = lane.watch.head_number if lane.watch else None
     return lane.chain_block if known is None else known

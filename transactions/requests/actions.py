@@ -46,7 +46,6 @@ from transactions.settlement.nonces import adoption, holds
 
 Action, Kind, Pricing = Transaction.Action, Transaction.Kind, Transaction.Pricing
 
-CANCEL_REQUESTED = "Its cancellation was requested."
 CANCELED = "It was canceled before it was sent."
 # Transactions that are canceled together: few enough that the lane's worker does not wait long.
 BATCH_SIZE = 100
@@ -253,7 +252,7 @@ def _request(
         # The replacement is signed with the new price, and keeps its requester.
         needed = Action.REPLACE
         columns = {**columns, "action_actor": row.action_actor, "action_note": row.action_note}
-    why = CANCEL_REQUESTED if action == Action.CANCEL else ""
+    why = "Its cancellation was requested." if action == Action.CANCEL else ""
     changes.update(row, **columns, requested_action=needed, action_reason=why, status_reason="")
 
 

@@ -35,7 +35,6 @@ WHERE relayer_id = (SELECT sequence FROM relayers_relayer WHERE identifier = %s)
 FOR KEY SHARE OF lane
 """.format(columns=", ".join(f"lane.{column}" for column in COLUMNS), sizes=queues.SIZES)  # noqa: S608  # constants
 TAKEN = "Another relayer sends with this account on this chain: use that one, or choose another signer"
-STILL_OPEN = "The former account of this relayer has transactions that are not final"
 
 
 class QueuedLane(NamedTuple):
@@ -100,7 +99,7 @@ def claim_lane(relayer: Relayer, chain_id: int, address: str, requester: str = "
 
 def _leave(lane: Lane) -> None:
     if Transaction.objects.filter(IS_OPEN, lane=lane).exists():
-        raise Conflict(STILL_OPEN)
+        raise Conflict("The former account of this relayer has transactions that are not final")
     lane.relayer = None
     lane.save(update_fields=["relayer"])
 

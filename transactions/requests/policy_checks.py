@@ -17,9 +17,6 @@ from transactions.models import Transaction
 
 Faults = dict[str, list[str]]
 
-NO_MAX_FEES = "{} has no maximum fees: send gas_price or speed"
-ABOVE_CAP = "must not be above the relayer's policy gas_price_cap, {}"
-
 
 def pricing_of(values: Mapping[str, Any]) -> str:
     if "gas_price" in values:
@@ -80,10 +77,11 @@ def _price_faults(values: Mapping[str, Any], policies: Mapping[str, Any], networ
     options = fee_options(policies)
     if "max_fee_per_gas" in values:
         if network.base_fee_rule == BaseFeeRule.NONE:
-            found["max_fee_per_gas"] = [NO_MAX_FEES.format(network.name)]
+            found["max_fee_per_gas"] = [f"{network.name} has no maximum fees: send gas_price or speed"]
         elif not options.use_base_fee:
             found["max_fee_per_gas"] = ["the relayer's policy eip1559_pricing is false: send gas_price or speed"]
     for name in ("gas_price", "max_fee_per_gas"):
         if options.price_cap is not None and values.get(name, 0) > options.price_cap:
-            found.setdefault(name, []).append(ABOVE_CAP.format(gwei(options.price_cap)))
+            text = f"must not be above the relayer's policy gas_price_cap, {gwei(options.price_cap)}"
+            found.setdefault(name, []).append(text)
     return found

@@ -15,10 +15,8 @@ Action, Kind = Transaction.Action, Transaction.Kind
 RESEND = "resend"
 
 HELD = "The relayer is held: a transaction can be replaced when it is released."
-NOT_A_REQUEST = "It was not requested by a client: it only uses its nonce."
 NOT_SIGNED = "It is not signed yet."
 WITHHELD = "It was canceled or replaced, or has expired: its bytes are not sent any more."
-NO_BYTES = "It was found on the chain: its bytes are unknown."
 ENDING = {
     Action.CANCEL: "Its cancellation was requested already.",
     Action.EXPIRE: "It has expired, and a no-op takes its nonce.",
@@ -34,7 +32,7 @@ def refusal(row: Transaction, action: str) -> str:
         return f"It is mined, in block {row.block_number}."
     can_be_repeated = row.kind == Kind.GAP and action in {Action.SPEED_UP, RESEND}
     if row.kind != Kind.REQUEST and not can_be_repeated:
-        return NOT_A_REQUEST
+        return "It was not requested by a client: it only uses its nonce."
     if action == RESEND:
         return _bytes_refusal(row)
     if row.is_ending and (action != Action.CANCEL or row.requested_action == Action.CANCEL):
@@ -50,7 +48,7 @@ def _bytes_refusal(row: Transaction) -> str:
     if row.nonce is None or row.last_attempt is None:
         return NOT_SIGNED
     if not row.last_attempt.raw:
-        return NO_BYTES
+        return "It was found on the chain: its bytes are unknown."
     return "" if gate.may_leave(row, row.last_attempt, row.lane, timezone.now()) else WITHHELD
 
 

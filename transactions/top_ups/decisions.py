@@ -18,8 +18,6 @@ MAX_AGE_SECONDS = 30
 BLOCKED_SECONDS = 60
 # After a failure; it doubles with each further one, up to the maximum.
 FIRST_BACKOFF, MAX_BACKOFF = timedelta(minutes=1), timedelta(hours=6)
-OVER_LIMIT = "{} are missing, and the daily limit of {} leaves {} of what can be sent in 24 hours."
-REPLACED = "Its transaction was replaced: {} went to {}."
 UNFUNDED = (
     "The funding relayer {} cannot pay: {} missing. The top-up can cost {}, and its balance is {}, of which {} is "
     "kept for its other transactions and {} as its reserve."
@@ -85,7 +83,7 @@ def failure(row: Transaction, address: str, amount: int, network: Network | None
     if row.status != Status.CONFIRMED:
         return f"It is {row.status}. {row.status_reason}"
     if row.to.lower() != address.lower() or row.value < amount:
-        return REPLACED.format(coins(row.value, network), row.to or "a new contract")
+        return f"Its transaction was replaced: {coins(row.value, network)} went to {row.to or 'a new contract'}."
     return ""
 
 
@@ -99,7 +97,8 @@ def limit_fault(amounts: TopUpAmounts, amount: int, sent: Sequence[int], network
     left = max(0, amounts.daily_limit - sum(sent))
     if amount <= left:
         return ""
-    return OVER_LIMIT.format(*(coins(each, network) for each in (amount, amounts.daily_limit, left)))
+    needed, limit, rest = (coins(each, network) for each in (amount, amounts.daily_limit, left))
+    return f"{needed} are missing, and the daily limit of {limit} leaves {rest} of what can be sent in 24 hours."
 
 
 def funds_fault(name: str, cost: int, balance: int, needed: int, reserve: int, network: Network | None) -> str:

@@ -16,7 +16,6 @@ from transactions.records.routing import UNREADABLE_NODES
 NO_KEY = 0
 # `sending` compares with the true one.
 UNLIMITED = 2**256
-CANNOT_SEND = "The relayer {} cannot send it: {}"
 NO_NODES = "The nodes of the relayer {} do not answer: {}"
 
 
@@ -45,4 +44,4 @@ def quote(relayer: Relayer, receiver: str, amount: int, now: datetime) -> Quote:
     (decision,) = plan(context, [row], Account(UNLIMITED, in_flight_cost=0, room=1, has_unmined=False))
     if isinstance(decision, Send):
         return Quote(decision.max_cost, context.account.balance, context.account.count)
-    return Quote(fault=CANNOT_SEND.format(relayer.identifier, decision.reason))
+    return Quote(fault=f"The relayer {relayer.identifier} cannot send it: {decision.reason}")

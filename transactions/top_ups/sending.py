@@ -32,8 +32,6 @@ from transactions.top_ups.quoting import Quote
 logger = logging.getLogger(__name__)
 
 State = TopUp.State
-REFUSES = "The funding relayer {} refuses it: {}"
-SAME_ACCOUNT = "The funding relayer {} has the same account."
 # One that waits longer is decided again: the balance may have changed.
 VALID_TIME = timedelta(hours=1)
 
@@ -143,7 +141,7 @@ def _obstacle(shortage: Shortage, quote: Quote, now: datetime) -> str:
     if fault := funding_fault(relayer):
         return f"The funding relayer {funding.identifier} cannot fund it: {fault}."
     if funding.address == relayer.address:
-        return SAME_ACCOUNT.format(funding.identifier)
+        return f"The funding relayer {funding.identifier} has the same account."
     if mismatches := address_mismatches([relayer]):
         # Nobody may have the key of its address.
         return mismatches[relayer.pk]
@@ -186,7 +184,8 @@ def _accept(shortage: Shortage, now: datetime) -> tuple[Transaction | None, str,
             if not TopUp.objects.filter(relayer=relayer, state=State.BLOCKED, refused_by=refused_by).exists():
                 refusals.report(error)
         texts = [f"{path}: {text}" if path else text for path, text in flatten(error.detail)]
-        return None, REFUSES.format(funding.identifier, f"{'; '.join(texts).rstrip('.')}."), refused_by
+        reason = f"The funding relayer {funding.identifier} refuses it: {'; '.join(texts).rstrip('.')}."
+        return None, reason, refused_by
 
 
 def _write(shortage: Shortage, row: Transaction | None, last: TopUp | None, now: datetime, **reasons: str) -> None:

@@ -203,7 +203,6 @@ def button(request: HttpRequest, lane: Lane, cell: Cell, remedy: Remedy | None, 
 
 
 def _release_button(request: HttpRequest, lane: Lane, origin: str) -> dict[str, Any] | None:
-    """Return the button of a lane that staff can release."""
     remedy = for_hold(lane).remedy if lane.holds else None
     return button(request, lane, Cell(State.WAITING), remedy, origin)
 

@@ -22,7 +22,6 @@ from transactions.repair.lane_selection import add_relayer_option
 
 USED_ELSEWHERE, UNREADABLE = 1, 2
 TAGS = ("latest", "pending")
-UNKNOWN_ACCOUNT = "Its address or chain ID is unknown."
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def compare(relayer: Relayer, next_nonces: Mapping[tuple[int, str], int | None])
     """Read the counts from all nodes of a relayer: each has its own mempool."""
     chain_id = relayer.expected_chain_id
     if not relayer.address or chain_id is None:
-        return Comparison(relayer, error=UNKNOWN_ACCOUNT)
+        return Comparison(relayer, error="Its address or chain ID is unknown.")
     calls = [Call("eth_getTransactionCount", [relayer.address, tag]) for tag in TAGS]
     try:
         answers = list(failover.answers(relayer.node_urls(), calls, chain_id, check_counts))
