@@ -4,6 +4,7 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
+from transactions.requests.dry_run import Check, DryRun, Estimate, LimitCheck
 from transactions.serializers import (
     CanceledTransactionsSerializer,
     DryRunSerializer,
@@ -105,38 +106,12 @@ OLD_DRY_RUN = OpenApiParameter(
     description="If true, the request and its response are those of `dry_run_transaction`: use that.",
     deprecated=True,
 )
-DRY_RUN_RESULT: dict[str, Any] = {
-    "allowed": False,
-    "checks": [
-        {"source": "state", "rule": "paused", "allowed": True, "text": "The relayer accepts transactions."},
-        {
-            "source": "token",
-            "rule": "max_value",
-            "allowed": True,
-            "text": "Value 1000000000000000 wei; the maximum of a transaction is 2000000000000000 wei.",
-        },
-    ],
-    "limits": [
-        {
-            "source": "token",
-            "rule": "max_value_per_day",
-            "name": "value",
-            "maximum": "5000000000000000",
-            "used": "4500000000000000",
-            "left": "500000000000000",
-            "amount": "1000000000000000",
-            "allowed": False,
-        }
-    ],
-    "estimate": {
-        "gas_limit": 21_000,
-        "gas_price": None,
-        "max_fee_per_gas": "3000000000",
-        "max_priority_fee_per_gas": "1000000000",
-        "max_gas_cost": "63000000000000",
-        "reason": None,
-    },
-}
+MAX_TEXT = "Value 1000000000000000 wei; the maximum of a transaction is 2000000000000000 wei."
+DRY_RUN_RESULT = DryRun(
+    [Check("state", "paused", True, "The relayer accepts transactions."), Check("token", "max_value", True, MAX_TEXT)],
+    [LimitCheck("token", "max_value_per_day", "value", 5 * 10**15, 45 * 10**14, 10**15, allowed=False)],
+    Estimate(21_000, max_fee=3 * 10**9, max_priority_fee=10**9, max_gas_cost=63 * 10**12),
+)
 TRACEPARENT = OpenApiParameter(
     "traceparent",
     str,
@@ -164,7 +139,7 @@ DRY_RUN: dict[str, Any] = {
             ),
         )
     },
-    "examples": [*PAYLOADS, OpenApiExample("Dry run", DRY_RUN_RESULT, response_only=True)],
+    "examples": [*PAYLOADS, OpenApiExample("Dry run", DryRunSerializer(DRY_RUN_RESULT).data, response_only=True)],
 }
 GET: dict[str, Any] = {
     "parameters": [RELAYER_ID, TRANSACTION_ID, GENERATION],

@@ -50,12 +50,9 @@ LIST_FILTERS = {
     ),
     "hash": ListFilter("Only the transaction with this hash, of any of its attempts.", finding.with_hash),
     "idempotency_key": ListFilter(
-        "Only the transaction with this idempotency key.",
-        lambda rows, value: finding.with_text(rows, "idempotency_key", value),
+        "Only the transaction with this idempotency key.", finding.by_text("idempotency_key")
     ),
-    "external_id": ListFilter(
-        "Only transactions with this external ID.", lambda rows, value: finding.with_text(rows, "external_id", value)
-    ),
+    "external_id": ListFilter("Only transactions with this external ID.", finding.by_text("external_id")),
     "metadata": ListFilter(
         "Only transactions with this pair of metadata: `key:value`.",
         lambda rows, value: rows.filter(finding.metadata_condition(rows, value)),
@@ -91,6 +88,11 @@ class TransactionViewSet(ResourceViewSet):
     not_found_message = NOT_FOUND
     rate_limit = "RATE_LIMIT_SEND"
 
+    @property
+    def token(self) -> Any:
+        """The token of the request. It may be cached, but not its spending policy."""
+        return self.request.auth
+
     def get_throttles(self) -> list[Any]:
         if self.action == "dry_run" or (self.action == "send" and _is_dry_run(self.request)):
             return [WaitingRateThrottle()]
@@ -119,8 +121,7 @@ class TransactionViewSet(ResourceViewSet):
         self.check_object_permissions(request, RelayerInPath(relayer_id))
         key = idempotency.read_key(self)
         values = self._valid_values()
-        token: Any = request.auth
-        digest = idempotency.body_digest(request.data) if key else ""
+        digest, token = idempotency.body_digest(request.data) if key else "", self.token
         who = (token.pk, token.spending_id, token.family_key)
         asked = accepting.Request(relayer_id, values, str(token), key, digest, *who)
         accepted = accepting.accept(asked)
@@ -167,7 +168,7 @@ class TransactionViewSet(ResourceViewSet):
         Explicit prices must be at least an eighth above those of the transaction in flight, and are used exactly.
         """
         relayer, row_id = self._own_row(relayer_id, transaction_id)
-        values, who, policy = self._counted_values(), _requester(request), _spending_policy(request)
+        values, who, policy = self._counted_values(), _requester(request), self.token.read_spending_id()
         return _response(actions.replace(row_id, values, **who, token_spending=policy), relayer)
 
     @operation(
@@ -186,7 +187,7 @@ class TransactionViewSet(ResourceViewSet):
         """
         relayer, row_id = self._own_row(relayer_id, transaction_id)
         data = self.get_queryset().values_list("data", flat=True).get(pk=row_id)
-        price, who, policy = self._counted_values(data), _requester(request), _spending_policy(request)
+        price, who, policy = self._counted_values(data), _requester(request), self.token.read_spending_id()
         return _response(actions.speed_up(row_id, price, **who, token_spending=policy), relayer)
 
     @operation("cancel_transactions", "Cancel all pending transactions", schema.CANCEL_ALL, scope="send")
@@ -235,9 +236,8 @@ class TransactionViewSet(ResourceViewSet):
     def _dry_run(self, relayer_id: str) -> Response:
         self.check_object_permissions(self.request, RelayerInPath(relayer_id))
         values = self._valid_values()
-        token: Any = self.request.auth
         relayer = find_relayer(relayer_id, Relayer.objects.select_related("signer", "spending"))
-        found = dry_run.check(relayer, values, _spending_policy(self.request), token.family_key)
+        found = dry_run.check(relayer, values, self.token.read_spending_id(), self.token.family_key)
         return Response(DryRunSerializer(found).data)
 
     def _sending_relayer(self, relayer_id: str) -> Relayer:
@@ -258,11 +258,10 @@ class TransactionViewSet(ResourceViewSet):
 
     def _changeable(self) -> Q:
         """Return the condition of transactions that the token can change: its own, or with `manage` all."""
-        token: Any = self.request.auth
-        if token.has_scope("manage"):
+        if self.token.has_scope("manage"):
             return Q()
-        is_own = requested_with(token.family_keys(), len(token.key))
-        return Q(requester=token.family_key) | Q(HAS_TEXT_ALONE, is_own)
+        is_own = requested_with(self.token.family_keys(), len(self.token.key))
+        return Q(requester=self.token.family_key) | Q(HAS_TEXT_ALONE, is_own)
 
     def _valid_values(self) -> dict[str, Any]:
         serializer = self.get_serializer(data=self.request.data)
@@ -273,8 +272,7 @@ class TransactionViewSet(ResourceViewSet):
     def _counted_values(self, data: bytes = b"") -> dict[str, Any]:
         """Return valid values. Their data, or that which is signed again, counts on what the token can store."""
         values = self._valid_values()
-        token: Any = self.request.auth
-        quotas.use(token.family_key, len(values.get("data", data)))
+        quotas.use(self.token.family_key, len(values.get("data", data)))
         return values
 
     def _readable_relayer(self, relayer_id: str) -> Relayer:
@@ -320,13 +318,6 @@ def _requester(request: Request) -> dict[str, Any]:
     serializer = ReasonSerializer(data=request.query_params.dict())
     serializer.is_valid(raise_exception=True)
     return {"by": str(request.auth), **serializer.validated_data}
-
-
-def _spending_policy(request: Request) -> int | None:
-    """Return the spending policy of the token; its rules are read with each request."""
-    token: Any = request.auth
-    policy: int | None = token.read_spending_id()
-    return policy
 
 
 def _shown(row: Transaction, relayer: Relayer, position: Position | None) -> TransactionData:

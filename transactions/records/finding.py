@@ -4,6 +4,7 @@ Each list has an order with an index. What is rare is found by an index of its o
 list in its order, as its first page is full soon.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -32,9 +33,9 @@ def with_hash(rows: Rows, value: str) -> Rows:
     return rows.filter(pk__in=Attempt.objects.filter(hash=value.lower()).values("transaction"))
 
 
-def with_text(rows: Rows, column: str, value: str) -> Rows:
-    """Return the rows with this value in a column that has an index for prefixes."""
-    return rows.filter(_text_condition(rows, column, value))
+def by_text(column: str) -> Callable[[Rows, str], Rows]:
+    """Return what finds the rows with a value in a column that has an index for prefixes."""
+    return lambda rows, value: rows.filter(_text_condition(rows, column, value))
 
 
 def _text_condition(rows: Rows, column: str, value: str) -> Q:
