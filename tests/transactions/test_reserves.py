@@ -106,7 +106,7 @@ def test_the_reserve_stops_sending_and_the_minimum_balance_does_not(
     lane.refresh_from_db()
     assert (row.status, lane.waiting) == (status, "funds" if missing else "")
     # A dry run says so before.
-    assert estimate.reason.startswith("Waiting for funds: 1.0") == bool(missing)
+    assert (estimate.reason or "").startswith("Waiting for funds: 1.0") == bool(missing)
     if missing:
         assert 0 < int(lane.missing_text) - ETHER < ETHER // 100
         # Raised or lowered, it takes the lane from a turn that has read another one.

@@ -1,8 +1,8 @@
 """Actions of a transaction's page: cancel it, raise its price, broadcast it again. Only its lane signs."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
@@ -27,8 +27,7 @@ from transactions.requests import actions
 from transactions.requests.possible_actions import maximum_cost, refusal
 
 
-@dataclass(frozen=True)
-class PageAction:
+class PageAction(NamedTuple):
     """An action of `actions` as staff choose it: its name there, its texts, and the function that requests it."""
 
     name: str

@@ -13,7 +13,7 @@ from relayers.models import Relayer
 from spending.console.currencies import Currencies, find_currencies, shown_amount
 from transactions.console.formatting import readable
 from transactions.limits.holders import GAS
-from transactions.requests.dry_run import Check, DryRun, Estimate, LimitCheck, check
+from transactions.requests.dry_run import DryRun, Estimate, LimitCheck, check
 
 # Of the name of a limit, before the contract.
 TOKEN = "token:"  # noqa: S105  # not a password
@@ -31,9 +31,13 @@ def outcome(relayer: Relayer, values: dict[str, Any], network: Network | None) -
     contracts = [each.name.removeprefix(TOKEN) for each in found.limits if each.name.startswith(TOKEN)]
     contracts += [checksummed(values["to"])] if values.get("to") else []
     symbols = find_currencies({(relayer.network, contract) for contract in contracts})
+    checks = [
+        [rule, SOURCES.get(source, source), verdict(allowed), readable(text, network, symbols)]
+        for source, rule, allowed, text in found.checks
+    ]
     return {
         "verdict": verdict(found.allowed),
-        "checks": {"headers": CHECK_HEADERS, "rows": [check_row(each, network, symbols) for each in found.checks]},
+        "checks": {"headers": CHECK_HEADERS, "rows": checks},
         "limits": {"headers": LIMIT_HEADERS, "rows": [limit_row(each, network, symbols) for each in found.limits]},
         "facts": facts(found.estimate, network),
         "reason": found.estimate.reason,
@@ -50,11 +54,6 @@ def refusals(found: DryRun) -> Iterator[str]:
 
 def verdict(allowed: bool) -> str:
     return label("allowed", "success") if allowed else label("refused", "danger")
-
-
-def check_row(each: Check, network: Network | None, symbols: Currencies) -> list[str]:
-    text = readable(each.text, network, symbols)
-    return [each.rule, SOURCES.get(each.source, each.source), verdict(each.allowed), text]
 
 
 def limit_row(each: LimitCheck, network: Network | None, symbols: Currencies) -> list[str]:

@@ -54,7 +54,10 @@ def transaction_data(row: Transaction, status_reason: str, relayer_id: str, addr
     """Return a transaction with its current attempt; the rows of its attempts must be loaded."""
     attempt = row.attempt
     prices = attempt or row
-    payload = executed_payload(row)
+    mined = row.mined_attempt
+    # What was mined, if a replacement came too late.
+    older = signed_payload(mined) if mined is not None and is_superseded(row, mined) else {}
+    payload = older or {"to": row.to, "value_text": row.value_text, "data": row.data}
     return {
         "id": row.identifier,
         "relayer_id": relayer_id,
@@ -87,13 +90,6 @@ def transaction_data(row: Transaction, status_reason: str, relayer_id: str, addr
         # Not every database keeps the order of keys.
         "metadata": dict(sorted((row.metadata or {}).items())),
     }
-
-
-def executed_payload(row: Transaction) -> dict[str, Any]:
-    """Return the payload of a row, or the mined payload if a replacement came too late."""
-    mined = row.mined_attempt
-    older = signed_payload(mined) if mined is not None and is_superseded(row, mined) else {}
-    return older or {"to": row.to, "value_text": row.value_text, "data": row.data}
 
 
 def optional_timestamp(moment: datetime | None) -> str | None:

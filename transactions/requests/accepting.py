@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
@@ -65,8 +65,7 @@ class Request:
     requester: str = ""
 
 
-@dataclass(frozen=True)
-class Accepted:
+class Accepted(NamedTuple):
     row: Transaction
     # Of the relayer's lane, or else of the row's.
     generation: int
@@ -169,7 +168,11 @@ def _checked_row(request: Request, relayer: Relayer, target: QueuedLane) -> tupl
     """Return the row of a request that the relayer can send, and who has rules for it; it is not saved."""
     holders = read_holders(relayer, request.token_spending)
     check_request(request.values, relayer, target.now, holders)
-    row = _request_row(request, relayer, target.lane, target.now)
+    row = new_row(request.values, relayer, target.lane, target.now)
+    row.requested_by, row.requester = request.requested_by[:255], request.requester
+    row.token_spending_id = request.token_spending
+    row.idempotency_key, row.request_digest = request.key, request.digest if request.key else ""
+    row.traceparent = tracing.traceparent.get()
     check_spending_rules(holders, row, payload_of(row, relayer.address), relayer.pk)
     if refusal := target.queue.refusal():
         of = {"requester": request.requester} if target.queue.share_used else {}
@@ -234,15 +237,6 @@ def find_faults(
     if reason := signing.incompatibility(relayer.signer, relayer.network_type):
         found.setdefault("non_field_errors", []).append(reason)
     return found
-
-
-def _request_row(request: Request, relayer: Relayer, lane: Lane, now: datetime) -> Transaction:
-    row = new_row(request.values, relayer, lane, now)
-    row.requested_by, row.token_spending_id = request.requested_by[:255], request.token_spending
-    row.requester = request.requester
-    row.idempotency_key, row.request_digest = request.key, request.digest if request.key else ""
-    row.traceparent = tracing.traceparent.get()
-    return row
 
 
 def new_row(values: Mapping[str, Any], relayer: Relayer, lane: Lane, now: datetime) -> Transaction:

@@ -4,9 +4,8 @@ Nothing is accepted, locked or counted: another request can use what is left of 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -30,8 +29,7 @@ from transactions.requests import accepting
 STATE, POLICIES, QUEUE = "state", "policies", "queue"
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """A rule that needs no counter. Its source is the relayer's state, policies or queue, or a holder of rules."""
 
     source: str
@@ -40,8 +38,7 @@ class Check:
     text: str
 
 
-@dataclass(frozen=True)
-class LimitCheck:
+class LimitCheck(NamedTuple):
     """A limit per 24 hours; `amount` is what the request would count, None if that is unknown."""
 
     source: str
@@ -57,8 +54,7 @@ class LimitCheck:
         return max(0, self.maximum - self.used)
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Gas limit and price of the first attempt, or why there is none now: `reason`."""
 
     gas_limit: int | None = None
@@ -69,8 +65,7 @@ class Estimate:
     reason: str | None = None
 
 
-@dataclass(frozen=True)
-class DryRun:
+class DryRun(NamedTuple):
     checks: Sequence[Check]
     limits: Sequence[LimitCheck]
     estimate: Estimate

@@ -8,8 +8,7 @@ level READ COMMITTED, PostgreSQL evaluates the conditions of a locked row again.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -56,8 +55,7 @@ unchanged AS (
 NO_LIMITS = "allowed AS (SELECT id FROM lane)"
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """What a request depends on, as it was read without a lock."""
 
     relayer: Relayer

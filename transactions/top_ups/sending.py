@@ -2,9 +2,8 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Q
@@ -36,8 +35,7 @@ State = TopUp.State
 VALID_TIME = timedelta(hours=1)
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """What was read for one relayer, outside of the transaction that decides."""
 
     relayer_pk: int
@@ -47,8 +45,7 @@ class Decision:
     quote: Quote | None = None
 
 
-@dataclass(frozen=True)
-class Shortage:
+class Shortage(NamedTuple):
     """A balance below the minimum, with both relayers locked."""
 
     relayer: Relayer

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from django.db import models
 
@@ -55,8 +56,7 @@ class Cell:
         return maximum(attempt_prices(attempt))
 
 
-@dataclass(frozen=True)
-class NonceRange:
+class NonceRange(NamedTuple):
     """The nonces that are shown, from `first` up to and without `end`; `hidden` are the nonces from `end` on."""
 
     first: int
@@ -64,8 +64,7 @@ class NonceRange:
     hidden: int = 0
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(NamedTuple):
     is_stuck: bool
     text: str
 

@@ -1,8 +1,8 @@
 """What staff can do about a nonce that is stuck: one recommendation for each cell. Pure functions."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from django.db import models
 
@@ -40,8 +40,7 @@ class Remedy(models.TextChoices):
 OF_LANE = {Remedy.HOLD, Remedy.RELEASE, Remedy.TOP_UP}
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(NamedTuple):
     """A remedy and why it is recommended, or why there is none; both may be empty."""
 
     remedy: Remedy | None = None

@@ -4,8 +4,7 @@ Exit code 1: there are some. Exit code 2: a chain could not be read, or an argum
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -24,8 +23,7 @@ USED_ELSEWHERE, UNREADABLE = 1, 2
 TAGS = ("latest", "pending")
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     relayer: Relayer
     # The highest counts that a node reported.
     latest: int = 0
