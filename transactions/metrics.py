@@ -163,7 +163,7 @@ def by_network(name: str, text: str, values: dict[str, Any]) -> Metric:
     return gauge(name, text, ["network"], {(network,): value for network, value in values.items()})
 
 
-def gauge(name: str, text: str, labels: list[str], values: Mapping[tuple[str, ...], float]) -> Metric:
+def gauge(name: str, text: str, labels: list[str], values: Mapping[Any, float]) -> Metric:
     family = GaugeMetricFamily(name, text, labels=labels)
     for key, value in sorted(values.items()):
         family.add_metric([*key], value)
