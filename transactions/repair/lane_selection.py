@@ -9,11 +9,7 @@ from transactions.models import Lane
 
 def add_relayer_option(parser: CommandParser) -> None:
     parser.add_argument(
-        "--relayer",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="only this relayer; can be repeated",
+        "--relayer", action="append", default=[], metavar="ID", help="only this relayer; can be repeated"
     )
 
 

@@ -251,7 +251,7 @@ def last_answer(cell: Cell) -> str:
 def top_up(lane: Lane, cells: Sequence[Cell]) -> dict[str, str]:
     """Return where to send what is missing, and how much that is."""
     health = lane.relayer.health if lane.relayer else None
-    balance, network, read = health and health.balance, known_network(lane), "unknown"
+    balance, network, read = health.balance if health else None, known_network(lane), "unknown"
     if health and balance is not None:
         read = format_html("{}, read {}", amount(balance, network), ago(health.balance_at))
     attempts = [cell.attempt for cell in cells if cell.attempt and cell.state == State.IN_FLIGHT]
