@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.contrib import admin
@@ -22,6 +22,7 @@ from relayer_service.console.lists.changelists import MAX_LISTED, count_up_to_ma
 from relayer_service.console.lists.filters import midnight
 from relayer_service.console.overview.attention import (
     MINUTE,
+    NOT_SEVERE,
     UNKNOWN,
     AttentionSubject,
     Cause,
@@ -116,7 +117,10 @@ BURST, BURST_TIME = 5, timedelta(minutes=15)
 def attention(request: HttpRequest) -> AttentionSubject | None:
     if not may_view(request):
         return None
-    found = [rows for rows in read_groups(*queries()) if rows.kind != FAILING or rows.number >= BURST]
+    # The relayer of a lane may have been deleted.
+    network = Coalesce("relayer__network", Value(""))
+    queries = (grouped(kind, rows, network, *times) for kind, (rows, *times) in rows_by_kind().items())
+    found = [rows for rows in read_groups(*queries) if rows.kind != FAILING or rows.number >= BURST]
     return AttentionSubject("transactions", [cause(rows) for rows in found], examples, relayers_of)
 
 
@@ -124,54 +128,45 @@ def may_view(request: HttpRequest) -> bool:
     return is_enabled("transactions") and bool(request.user.has_perms(NEEDED))
 
 
-def rows_by_kind() -> dict[str, QuerySet[Any]]:
+class Problem(NamedTuple):
+    """The rows with a problem, since when they have it, and the start that makes it a new one, unless that is it."""
+
+    rows: QuerySet[Any]
+    since: Any
+    severe: Any = NOT_SEVERE
+    newest: Any = None
+
+
+def rows_by_kind() -> dict[str, Problem]:
     # Lanes that are held or wait are reported themselves.
-    overdue = DatabaseNow() - MINUTE
+    overdue, since = DatabaseNow() - MINUTE, "waiting_since"
     enabled = {"relayer__paused": False, "relayer__health__system_disabled": False}
     unsent = with_oldest_due().filter(oldest_due__lt=overdue, held_since=None, waiting="", **enabled)
     late = late_rows().filter(lane__held_since=None, lane__waiting="", lane__watch__halted_since=None)
     late = late.exclude(status=Status.PENDING, due_at__lt=overdue, **enabled)
-    top_ups = TopUp.objects.filter(due_at__isnull=False)
-    lanes = {name: Lane.objects.filter(condition) for name, condition in CONDITIONS.items()}
-    failed = Transaction.objects.filter(pk__in=newest_failed()[:MAX_FAILED], kind=Transaction.Kind.REQUEST)
-    unread = lanes[Waiting.NODES]
-    lanes[Waiting.NODES] = unread.exclude(IS_BEHIND).exclude(IS_UNREACHABLE)
-    lanes[Waiting.FUNDS] = Lane.objects.filter(IS_SHORT_OF_FUNDS)
+    rows, lanes = Transaction.objects.all(), Lane.objects.all()
+    failed = rows.filter(pk__in=newest_failed()[:MAX_FAILED], kind=Transaction.Kind.REQUEST)
+    unread = lanes.filter(CONDITIONS[Waiting.NODES])
+    # A lane without funds whose nodes fail meanwhile does not wait anew.
+    unfunded = Case(When(waiting=Waiting.FUNDS, then=since))
     return {
-        **{f"{LANES}{name}": rows for name, rows in lanes.items()},
-        HALTED: Lane.objects.filter(IS_HALTED),
-        BEHIND: unread.filter(IS_BEHIND).exclude(IS_HALTED),
-        LATE: late,
-        LIMIT: Transaction.objects.filter(IS_OVER_LIMIT),
-        DISPUTED: Transaction.objects.filter(IS_DISPUTED),
-        FAILING: failed.filter(finished_at__gte=DatabaseNow() - BURST_TIME),
-        UNSENT: unsent,
-        TOP_UPS: top_ups,
+        f"{LANES}{HELD}": Problem(lanes.filter(CONDITIONS[HELD]), "held_since", Value(1)),
+        f"{LANES}{Waiting.FUNDS}": Problem(lanes.filter(IS_SHORT_OF_FUNDS), since, newest=unfunded),
+        f"{LANES}{Waiting.SIGNER}": Problem(lanes.filter(CONDITIONS[Waiting.SIGNER]), since),
+        f"{LANES}{Waiting.NODES}": Problem(unread.exclude(IS_BEHIND).exclude(IS_UNREACHABLE), since),
+        HALTED: Problem(lanes.filter(IS_HALTED), "watch__halted_since", Value(1)),
+        BEHIND: Problem(unread.filter(IS_BEHIND).exclude(IS_HALTED), since, Value(1)),
+        LATE: Problem(late, "created_at", newest=UNKNOWN),
+        LIMIT: Problem(rows.filter(IS_OVER_LIMIT), "created_at", newest=UNKNOWN),
+        DISPUTED: Problem(rows.filter(IS_DISPUTED), UNKNOWN, Value(1)),
+        FAILING: Problem(failed.filter(finished_at__gte=DatabaseNow() - BURST_TIME), "finished_at", newest=UNKNOWN),
+        UNSENT: Problem(unsent, "oldest_due", newest=UNKNOWN),
+        TOP_UPS: Problem(TopUp.objects.filter(due_at__isnull=False), "created_at"),
     }
 
 
-def queries() -> list[Any]:
-    # The relayer of a lane may have been deleted.
-    network, rows, since = Coalesce("relayer__network", Value("")), rows_by_kind(), "waiting_since"
-    # A lane without funds whose nodes fail meanwhile does not wait anew.
-    newest = {Waiting.FUNDS: Case(When(waiting=Waiting.FUNDS, then=since))}
-    waiting = {each: f"{LANES}{each}" for each in Waiting}
-    return [
-        grouped(f"{LANES}{HELD}", rows[f"{LANES}{HELD}"], network, "held_since", Value(1)),
-        *(grouped(kind, rows[kind], network, since, newest=newest.get(each)) for each, kind in waiting.items()),
-        grouped(HALTED, rows[HALTED], network, "watch__halted_since", Value(1)),
-        grouped(BEHIND, rows[BEHIND], network, since, Value(1)),
-        grouped(LATE, rows[LATE], network, "created_at", newest=UNKNOWN),
-        grouped(LIMIT, rows[LIMIT], network, "created_at", newest=UNKNOWN),
-        grouped(DISPUTED, rows[DISPUTED], network, UNKNOWN, Value(1)),
-        grouped(FAILING, rows[FAILING], network, "finished_at", newest=UNKNOWN),
-        grouped(UNSENT, rows[UNSENT], network, "oldest_due", newest=UNKNOWN),
-        grouped(TOP_UPS, rows[TOP_UPS], network, "created_at"),
-    ]
-
-
 def relayers_of(cause: Cause) -> QuerySet[Any, Any]:
-    rows = rows_by_kind()[cause.kind].filter(relayer__network=cause.network)
+    rows = rows_by_kind()[cause.kind].rows.filter(relayer__network=cause.network)
     return rows.order_by("relayer").values_list("relayer", flat=True).distinct()
 
 
