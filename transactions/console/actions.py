@@ -1,6 +1,6 @@
 """Actions of a transaction's page: cancel it, raise its price, broadcast it again. Only its lane signs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from rest_framework.exceptions import APIException
 from unfold.decorators import action
 
+from relayer_service.api.exceptions import flatten
 from relayer_service.console import confirmation
 from relayer_service.console.confirmation import PendingAction
 from relayer_service.console.references import link
@@ -138,15 +139,9 @@ class RequestedActionAdmin(ClaimAdmin):
         self.message_user(request, f"{chosen.button} is not possible. {text}", messages.WARNING)
 
 
-def texts_of(detail: Any) -> Iterator[str]:
-    """Yield the texts of an API error, which may be grouped by field."""
-    if isinstance(detail, dict):
-        detail = [*detail.values()]
-    if isinstance(detail, list):
-        for each in detail:
-            yield from texts_of(each)
-    else:
-        yield str(detail)
+def texts_of(detail: Any) -> list[str]:
+    """Return the texts of an API error, which may be grouped by field."""
+    return [text for _, text in flatten(detail)]
 
 
 def subject(row: Transaction) -> str:

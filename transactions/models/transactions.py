@@ -50,6 +50,7 @@ IS_OVER_LIMIT = IS_PENDING & Q(reason_code="limit")
 IS_DISPUTED = IS_IN_STATUS[Status.MINED] & ~Q(status_reason="")
 # Final rows that may not have executed the dearest of their payloads, as far as one node has reported.
 UNCORROBORATED = Q(corroborated_at=None, finished_at__isnull=False) & (IS_UNSUCCESSFUL | Q(payload_version__gt=1))
+HAS_KEY = Q(idempotency_key__isnull=False)
 # The columns of the indexes of a relayer's lists.
 LISTED_BY = ["relayer", "-sequence", "kind"]
 
@@ -232,15 +233,11 @@ class Transaction(Resource):
                 fields=["lane", "epoch", "nonce"], condition=Q(nonce__isnull=False), name="transaction_nonce"
             ),
             models.UniqueConstraint(
-                fields=["relayer", "idempotency_key"],
-                condition=Q(idempotency_key__isnull=False),
-                name="transaction_idempotency_key",
+                fields=["relayer", "idempotency_key"], condition=HAS_KEY, name="transaction_idempotency_key"
             ),
             # A lane outlives its relayer: a retry through the next relayer of the account is the same request.
             models.UniqueConstraint(
-                fields=["lane", "idempotency_key"],
-                condition=Q(idempotency_key__isnull=False),
-                name="transaction_lane_key",
+                fields=["lane", "idempotency_key"], condition=HAS_KEY, name="transaction_lane_key"
             ),
             models.CheckConstraint(
                 condition=~Q(status=Status.PENDING) | Q(nonce=None), name="transaction_pending_without_nonce"

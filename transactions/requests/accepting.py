@@ -8,7 +8,6 @@ without a lock is tried first (`unlocked_accept.py`), which is faster and rarely
 import hmac
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -49,8 +48,7 @@ NO_ADDRESS = "Relayer has no address: its signer has not provided one yet"
 NO_CHAIN = "Relayer has no chain ID: its network is unknown"
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """A request of valid shape. `digest` is the digest of its body, compared if there is a key."""
 
     relayer_id: str
@@ -157,7 +155,7 @@ def _insert_request(locked: QueuedLane, relayer: Relayer, request: Request) -> A
 
 def _with_policy(request: Request, policy: int | None) -> Request:
     """Return a request under the token's spending policy. The rules of a deleted token still apply."""
-    return replace(request, token_spending=policy or request.token_spending)
+    return request._replace(token_spending=policy or request.token_spending)
 
 
 def _has_account_of(lane: Lane, relayer: Relayer) -> bool:
