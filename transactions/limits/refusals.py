@@ -33,7 +33,18 @@ def report(refusal: SpendingRefused) -> None:
         rows = Relayer.objects.select_related("notification").select_for_update(of=("self",), no_key=True)
         relayer = rows.filter(pk=refusal.relayer_pk).first()
         if relayer and (count := record_repeated(relayer, _reason(refusal), _cause(refusal))):
-            emit(TRANSACTION_REFUSED, relayer.notification, _data(refusal, relayer, count))
+            data = RefusalData(
+                **event_data(relayer),
+                actor=str(actors.current()),
+                reason=_reason(refusal),
+                rule=refusal.verdict.rule,
+                rule_of=refusal.holder,
+                requested_by=actors.current().name,
+                to=refusal.payload.to,
+                selector=selector(refusal.payload) or None,
+                count=count,
+            )
+            emit(TRANSACTION_REFUSED, relayer.notification, data)
 
 
 def _cause(refusal: SpendingRefused) -> str:
@@ -45,17 +56,3 @@ def _reason(refusal: SpendingRefused) -> str:
     target = f"to {to}" if to else "that creates a contract"
     function = f", function {called}" if called else ""
     return f"Refused a transaction {target}{function} {_cause(refusal)}"
-
-
-def _data(refusal: SpendingRefused, relayer: Relayer, count: int) -> RefusalData:
-    return RefusalData(
-        **event_data(relayer),
-        actor=str(actors.current()),
-        reason=_reason(refusal),
-        rule=refusal.verdict.rule,
-        rule_of=refusal.holder,
-        requested_by=actors.current().name,
-        to=refusal.payload.to,
-        selector=selector(refusal.payload) or None,
-        count=count,
-    )

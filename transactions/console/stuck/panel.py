@@ -28,6 +28,7 @@ from transactions.console.permissions import TransactionsPanel
 from transactions.console.stuck.cells import (
     WAITING_SHOWN,
     Cell,
+    NonceRange,
     State,
     build_cells,
     expected_wait,
@@ -109,7 +110,7 @@ def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice],
     """Return what the template shows. The number of queries does not depend on the number of rows."""
     now, patience = database_now(), expected_wait(network_of(lane.relayer).block_seconds if lane.relayer else 0)
     nonces = nonce_range(lane)
-    cells = build_cells(lane, nonces, _rows_with_nonce(lane, nonces.first, nonces.end), _first_waiting(lane), market)
+    cells = build_cells(lane, nonces, *read_rows(lane, nonces), market)
     shown = list(describe_cells(request, lane, cells, patience, now, origin))
     counts = {str(status): lane.open_counts[status] for status in OPEN}
     main = headline(lane, cells, counts, patience, now, formatting.lane_reason(lane))
@@ -118,14 +119,15 @@ def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice],
     # A hold is the reason of the whole lane.
     causes = [] if lane.holds else [cell["why"] for cell in next_one]
     # The button beside the headline is that of the next nonce, or else the last, which helps requests.
-    button = next((cell["button"] for cell in [*next_one, *reversed(offered)]), None)
+    first = next((cell["button"] for cell in [*next_one, *reversed(offered)]), None)
+    release = button(request, lane, Cell(State.WAITING), for_hold(lane).remedy, origin) if lane.holds else None
     waiting = sum(cell.state == State.WAITING for cell in cells)
     queued = lane.open_counts[Status.PENDING]
     return {
         "title": "Why is it stuck?" if main.is_stuck else "Nonces",
         "is_stuck": main.is_stuck,
         "headline": formatting.readable(" ".join([main.text, *causes]), known_network(lane)),
-        "main": _release_button(request, lane, origin) or button,
+        "main": release or first,
         "cells": shown,
         "more_nonces": and_more(nonces.hidden),
         "more_waiting": and_more(queued - waiting) if queued <= changelists.MAX_COUNTED else "and more",
@@ -133,23 +135,17 @@ def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice],
     }
 
 
-def _rows_with_nonce(lane: Lane, first: int, end: int) -> list[Transaction]:
+def read_rows(lane: Lane, nonces: NonceRange) -> tuple[list[Transaction], list[Transaction]]:
+    """Return the rows with these nonces and the first that wait, which read neither their lane nor relayer again."""
     rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch).select_related("last_attempt", "mined_attempt")
-    rows = rows.defer(*LARGE_COLUMNS)
-    before = rows.filter(IS_IN_FLIGHT, nonce__lt=first).order_by("nonce")[:UNEXPLAINED_SHOWN]
-    return _with_lane(lane, [*before, *rows.filter(nonce__gte=first, nonce__lt=end).order_by("nonce")])
-
-
-def _first_waiting(lane: Lane) -> list[Transaction]:
-    rows = Transaction.objects.filter(IS_PENDING, lane=lane).defer("data", "revert_data")
-    return _with_lane(lane, list(rows.order_by("sequence")[:WAITING_SHOWN]))
-
-
-def _with_lane(lane: Lane, rows: list[Transaction]) -> list[Transaction]:
-    """Return rows that read neither their lane nor their relayer again."""
-    for row in rows:
+    rows = rows.defer(*LARGE_COLUMNS).order_by("nonce")
+    before = rows.filter(IS_IN_FLIGHT, nonce__lt=nonces.first)[:UNEXPLAINED_SHOWN]
+    with_nonce = [*before, *rows.filter(nonce__gte=nonces.first, nonce__lt=nonces.end)]
+    queue = Transaction.objects.filter(IS_PENDING, lane=lane).defer("data", "revert_data").order_by("sequence")
+    waiting = list(queue[:WAITING_SHOWN])
+    for row in (*with_nonce, *waiting):
         row.lane, row.relayer = lane, lane.relayer
-    return rows
+    return with_nonce, waiting
 
 
 def describe_cells(
@@ -200,11 +196,6 @@ def button(request: HttpRequest, lane: Lane, cell: Cell, remedy: Remedy | None, 
         what = "a request" if cell.nonce is None else f"nonce {cell.nonce}"
     is_top_up = remedy == Remedy.TOP_UP
     return {"text": remedy.label, "what": what, "url": TOP_UP_URL if is_top_up else url, "is_top_up": is_top_up}
-
-
-def _release_button(request: HttpRequest, lane: Lane, origin: str) -> dict[str, Any] | None:
-    remedy = for_hold(lane).remedy if lane.holds else None
-    return button(request, lane, Cell(State.WAITING), remedy, origin)
 
 
 def _facts(cell: Cell, reason: str) -> dict[str, str]:
