@@ -21,6 +21,7 @@ from transactions.limits.holders import (
     Key,
     SpendingRefused,
     ceiling_faults,
+    check_spending_rules,
     limit_rule,
     limit_verdict,
     limits_of,
@@ -29,7 +30,6 @@ from transactions.limits.holders import (
     refusal_text,
     refusals,
 )
-from transactions.limits.reserving import check_spending_rules
 from transactions.limits.windows import OPEN_HOUR
 from transactions.models import Charge, Transaction
 

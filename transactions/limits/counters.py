@@ -9,8 +9,10 @@ from django.db import connection
 
 from relayer_service.database.inserting import SqlFragment, insert
 from relayer_service.database.updating import update_each
+from spending import rules
 from spending.models import SpendingLimit
-from transactions.limits.holders import Key
+from spending.rules import Limit
+from transactions.limits.holders import Holder, Key, SpendingRefused, limit_verdict, limits_of, payload_of
 from transactions.limits.windows import OPEN_HOUR, hour_of, used, with_amount
 from transactions.models import Charge, Transaction
 
@@ -106,6 +108,38 @@ class NewCharges:
             "reserved_text": self._texts,
         }
         insert(Charge, {"transaction": row.pk, "hour": OPEN_HOUR}, each)
+
+
+def counted_limits(holders: Sequence[Holder], row: Transaction) -> dict[Key, tuple[Holder, Limit, int]]:
+    """Return the limits that a row counts on, each with its holder and the amount."""
+    if not holders:
+        return {}
+    amounts = rules.amounts(payload_of(row))
+    return {
+        holder.key(limit): (holder, limit, amounts[limit.name])
+        for holder, limit in limits_of(holders)
+        if limit.name in amounts
+    }
+
+
+def reserve(holders: Sequence[Holder], row: Transaction, now: datetime) -> NewCharges | None:
+    """Lock the limits of a row, and return what it counts; raise `SpendingRefused` if it exceeds one.
+
+    The row is inserted right after this, with its charges: others wait for the locks. Gas is reserved when its price
+    is known: with the nonce.
+    """
+    counted = counted_limits(holders, row)
+    return charge(counted, row, Counters(counted, now)) if counted else None
+
+
+def charge(counted: Mapping[Key, tuple[Holder, Limit, int]], row: Transaction, counters: Counters) -> NewCharges:
+    """Return what a row counts; raise `SpendingRefused` if it exceeds a limit."""
+    for key, (holder, limit, amount) in counted.items():
+        verdict = limit_verdict(limit, counters.used(key), amount)
+        if not verdict.allowed:
+            assert row.relayer_id is not None
+            raise SpendingRefused(holder.name, verdict, row.relayer_id, payload_of(row))
+    return NewCharges(counters, {key: amount for key, (_, _, amount) in counted.items()})
 
 
 def _read(keys: Collection[Key], *, lock: bool) -> dict[Key, SpendingLimit]:

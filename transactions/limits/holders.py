@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from chain.nodes.plausibility import tip_limit
@@ -136,3 +137,28 @@ def limit_verdict(limit: Limit, used: int, amount: int) -> Verdict:
     what, unit = LIMIT_WORDS.get(limit.name) or (f"Amount of the {limit.name.replace(':', ' ')}:", "")
     text = f"{what} {amount}{unit}; {left} of {limit.maximum}{unit} are left in 24 hours."
     return Verdict(limit_rule(limit.name), used + amount <= limit.maximum, text)
+
+
+def check_spending_rules(holders: Sequence[Holder], row: Transaction, payload: Payload, relayer_pk: int) -> None:
+    """Raise `SpendingRefused` if the rules of a holder do not allow a payload at all."""
+    for name, verdict in chain(refusals(holders, payload), gas_refusals(holders, row)):
+        raise SpendingRefused(name, verdict, relayer_pk, payload)
+
+
+def gas_refusals(holders: Sequence[Holder], row: Transaction) -> Iterator[tuple[str, Verdict]]:
+    """Yield the limits of gas that a request is never within: of 0, or below its own gas limit and price."""
+    cost = (row.requested_gas_limit or 1) * int(row.gas_price_text or row.max_fee_text or 1)
+    for holder, limit in limits_of(holders):
+        if limit.name == GAS and cost > limit.maximum:
+            text = f"Gas cost of at least {cost} wei; the maximum in 24 hours is {limit.maximum} wei."
+            yield holder.name, Verdict(limit_rule(GAS), False, text)
+
+
+def check_price_is_counted(row: Transaction, payload: Payload, token_spending_id: int | None) -> None:
+    """Raise `SpendingRefused` if a token with a limit of gas raises the price of what does not count on it."""
+    if token_spending_id is None or token_spending_id == row.token_spending_id:
+        return
+    for limit in rules.limits(read_rules([token_spending_id]).get(token_spending_id, {})):
+        if limit.name == GAS:
+            why = "The gas of a transaction that another token requested; replace it, so that it counts on this limit."
+            raise SpendingRefused(TOKEN, Verdict(limit_rule(GAS), False, why), row.relayer_id or 0, payload)

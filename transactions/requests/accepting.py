@@ -31,9 +31,15 @@ from transactions import metrics
 from transactions.changes import log_change
 from transactions.lanes.wake import wake_lane
 from transactions.limits import refusals
-from transactions.limits.counters import Counters, NewCharges
-from transactions.limits.holders import Holder, SpendingRefused, ceiling_faults, payload_of, read_holders
-from transactions.limits.reserving import charge, check_spending_rules, counted_limits, reserve
+from transactions.limits.counters import Counters, NewCharges, charge, counted_limits, reserve
+from transactions.limits.holders import (
+    Holder,
+    SpendingRefused,
+    ceiling_faults,
+    check_spending_rules,
+    payload_of,
+    read_holders,
+)
 from transactions.models import Lane, Status, StatusChange, Transaction, amount_text
 from transactions.records import labels, queues
 from transactions.records.crash_points import step

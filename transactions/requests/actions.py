@@ -25,8 +25,7 @@ from transactions.changes import Changes, locking_rows
 from transactions.lanes.wake import wake_lane
 from transactions.limits import refusals
 from transactions.limits.budgets import recharge
-from transactions.limits.holders import ceiling_faults, payload_of, read_holders
-from transactions.limits.reserving import check_price_is_counted
+from transactions.limits.holders import ceiling_faults, check_price_is_counted, payload_of, read_holders
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, Attempt, Lane, Status, Transaction, amount_text
 from transactions.records import labels, routing
 from transactions.records.crash_points import step

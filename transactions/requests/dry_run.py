@@ -18,8 +18,16 @@ from relayers.models import Relayer
 from spending import rules as spending_rules
 from transactions.lanes.prices.costs import in_flight_costs, settled_costs
 from transactions.limits.counters import Counters
-from transactions.limits.holders import GAS, Holder, limit_rule, limit_verdict, limits_of, payload_of, read_holders
-from transactions.limits.reserving import gas_refusals
+from transactions.limits.holders import (
+    GAS,
+    Holder,
+    gas_refusals,
+    limit_rule,
+    limit_verdict,
+    limits_of,
+    payload_of,
+    read_holders,
+)
 from transactions.models import IS_IN_FLIGHT, Lane, Transaction
 from transactions.records import queues
 from transactions.records.networks import network_of
