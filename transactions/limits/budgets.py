@@ -21,7 +21,7 @@ from transactions.limits.holders import (
     Key,
     SpendingRefused,
     ceiling_faults,
-    check_spending_rules,
+    check_rules,
     limit_rule,
     limit_verdict,
     limits_of,
@@ -169,7 +169,7 @@ class Budget:
         """
         relayer_pk, payload = row.relayer_id or 0, replace(payload, sender=self._sender)
         holders = self.holders(row)
-        check_spending_rules(holders, row, payload, relayer_pk)
+        check_rules(holders, row, payload, relayer_pk)
         self._amounts[row.pk] = rules.amounts(payload)
         for holder, limit in limits_of(holders):
             if limit.name == GAS:

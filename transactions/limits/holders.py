@@ -139,7 +139,7 @@ def limit_verdict(limit: Limit, used: int, amount: int) -> Verdict:
     return Verdict(limit_rule(limit.name), used + amount <= limit.maximum, text)
 
 
-def check_spending_rules(holders: Sequence[Holder], row: Transaction, payload: Payload, relayer_pk: int) -> None:
+def check_rules(holders: Sequence[Holder], row: Transaction, payload: Payload, relayer_pk: int) -> None:
     """Raise `SpendingRefused` if the rules of a holder do not allow a payload at all."""
     for name, verdict in chain(refusals(holders, payload), gas_refusals(holders, row)):
         raise SpendingRefused(name, verdict, relayer_pk, payload)

@@ -6,24 +6,13 @@ from typing import NamedTuple
 
 from relayer_service.database.clock import shared_time, timestamp
 from relayers.models import Relayer
-from transactions.models import (
-    FINAL,
-    IS_PENDING,
-    NOOP_PURPOSES,
-    NOOPS,
-    Attempt,
-    Hold,
-    Lane,
-    Status,
-    Transaction,
-    Waiting,
-)
+from transactions.models import FINAL, IS_PENDING, NOOPS, Attempt, Hold, Lane, Status, Transaction, Waiting
 from transactions.records.networks import network_of
 from transactions.records.queues import MAX_POSITION
 from transactions.records.routing import NOOP_BLOCKS, Route, choose, head_block
 from transactions.records.signed_payloads import is_superseded
 
-REPLACING = tuple(NOOP_PURPOSES.values())
+REPLACING = NOOPS - {Attempt.Purpose.GAP}
 # Signed only for a nonce that has another payload already.
 RIVALS = {*REPLACING, Attempt.Purpose.REPLACE}
 CANCELED_TOO_LATE = "The cancellation came too late."

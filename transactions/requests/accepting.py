@@ -32,14 +32,7 @@ from transactions.changes import log_change
 from transactions.lanes.wake import wake_lane
 from transactions.limits import refusals
 from transactions.limits.counters import Counters, NewCharges, charge, counted_limits, reserve
-from transactions.limits.holders import (
-    Holder,
-    SpendingRefused,
-    ceiling_faults,
-    check_spending_rules,
-    payload_of,
-    read_holders,
-)
+from transactions.limits.holders import Holder, SpendingRefused, ceiling_faults, check_rules, payload_of, read_holders
 from transactions.models import Lane, Status, StatusChange, Transaction, amount_text
 from transactions.records import labels, queues
 from transactions.records.crash_points import step
@@ -177,7 +170,7 @@ def _checked_row(request: Request, relayer: Relayer, target: QueuedLane) -> tupl
     row.token_spending_id = request.token_spending
     row.idempotency_key, row.request_digest = request.key, request.digest if request.key else ""
     row.traceparent = tracing.traceparent.get()
-    check_spending_rules(holders, row, payload_of(row, relayer.address), relayer.pk)
+    check_rules(holders, row, payload_of(row, relayer.address), relayer.pk)
     if refusal := target.queue.refusal():
         of = {"requester": request.requester} if target.queue.share_used else {}
         wait = queues.retry_after(target.lane, target.now, network_of(relayer).block_seconds, **of)

@@ -18,16 +18,7 @@ from relayers.models import Relayer
 from spending import rules as spending_rules
 from transactions.lanes.prices.costs import in_flight_costs, settled_costs
 from transactions.limits.counters import Counters
-from transactions.limits.holders import (
-    GAS,
-    Holder,
-    gas_refusals,
-    limit_rule,
-    limit_verdict,
-    limits_of,
-    payload_of,
-    read_holders,
-)
+from transactions.limits.holders import GAS, Holder, gas_refusals, limit_verdict, limits_of, payload_of, read_holders
 from transactions.models import IS_IN_FLIGHT, Lane, Transaction
 from transactions.records import queues
 from transactions.records.networks import network_of
@@ -133,8 +124,9 @@ def _limit_checks(
     for holder, limit in found:
         amount = estimate.max_gas_cost if limit.name == GAS else amounts.get(limit.name, 0)
         used = counters.used(holder.key(limit))
-        allowed = limit_verdict(limit, used, amount or 0).allowed or not amount
-        yield LimitCheck(holder.name, limit_rule(limit.name), limit.name, limit.maximum, used, amount, allowed)
+        verdict = limit_verdict(limit, used, amount or 0)
+        allowed = verdict.allowed or not amount
+        yield LimitCheck(holder.name, verdict.rule, limit.name, limit.maximum, used, amount, allowed)
 
 
 def _estimate(relayer: Relayer, lane: Lane | None, row: Transaction, now: datetime) -> Estimate:

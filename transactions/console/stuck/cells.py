@@ -14,10 +14,9 @@ from transactions.models import IN_FLIGHT, Attempt, Hold, Lane, Status, Transact
 from transactions.records.payloads import attempt_prices
 from transactions.records.reasons import PATIENCE, status_reason, stop_reason
 
-# How many cells are shown: nonces before the next one of the chain, from it on, and requests without a nonce.
+# How many cells are shown: nonces before the next one of the chain, and from it on.
 MINED_SHOWN = 3
 AHEAD_SHOWN = 16
-WAITING_SHOWN = 5
 # Until a block has a transaction: so many blocks, and on fast chains this long.
 EXPECTED_BLOCKS = 30
 MINIMUM_WAIT = timedelta(minutes=5)

@@ -25,16 +25,7 @@ from relayers.models import Relayer
 from transactions.console import formatting
 from transactions.console.lanes import ORIGIN, lane_of
 from transactions.console.permissions import TransactionsPanel
-from transactions.console.stuck.cells import (
-    WAITING_SHOWN,
-    Cell,
-    NonceRange,
-    State,
-    build_cells,
-    expected_wait,
-    headline,
-    nonce_range,
-)
+from transactions.console.stuck.cells import Cell, NonceRange, State, build_cells, expected_wait, headline, nonce_range
 from transactions.console.stuck.remedies import NOTHING, OF_LANE, Remedy, for_hold, recommend
 from transactions.lanes.prices.market import MarketPrice, Sender, read_market
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, OPEN, Lane, Status, Transaction
@@ -46,6 +37,8 @@ from transactions.requests import possible_actions
 
 # Rows in flight below the nonces that are shown: their nonces are used, and it is unknown by what.
 UNEXPLAINED_SHOWN = 3
+# Requests without a nonce that are shown.
+WAITING_SHOWN = 5
 VARIANTS: dict[str, str] = {
     State.MINED: "success",
     State.IN_FLIGHT: "info",
