@@ -40,12 +40,7 @@ class Counters:
     """
 
     def __init__(
-        self,
-        keys: Collection[Key],
-        now: datetime,
-        *,
-        lock: bool = True,
-        seen: Mapping[Key, SpendingLimit] | None = None,
+        self, keys: Collection[Key], now: datetime, *, lock: bool = True, seen: dict[Key, SpendingLimit] | None = None
     ) -> None:
         self.hour = hour_of(now)
         self._rows = _read(keys, lock=lock) if seen is None else {key: seen[key] for key in keys}

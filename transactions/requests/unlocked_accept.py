@@ -7,7 +7,6 @@ level READ COMMITTED, PostgreSQL evaluates the conditions of a locked row again.
 """
 
 import json
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -62,7 +61,7 @@ class Snapshot(NamedTuple):
     version: str
     lane: QueuedLane | None
     token_spending: int | None
-    limits: Mapping[Key, SpendingLimit]
+    limits: dict[Key, SpendingLimit]
 
     def condition(self, charges: NewCharges | None) -> SqlFragment:
         """Return the condition that relayer and limits are as they were read; it locks the lane and the limits."""
