@@ -145,7 +145,9 @@ class ResourceAdmin(AuditedAdmin, PreferencesAdmin, ModelAdmin):
         sort = ORDER_VAR not in request.GET
         if len(text) >= substrings.MIN_LENGTH and self.searches_parts(request, text):
             return search.find_part(queryset, self.get_search_fields(request), text, sort=sort), False
-        return search.find(queryset, self.searched_starts(request, text), sort=sort), False
+        # A list that only finds starts grows with traffic.
+        newest = not self.get_searched(request)
+        return search.find(queryset, self.searched_starts(request, text), sort=sort, newest_first=newest), False
 
     def searches_parts(self, request: HttpRequest, text: str) -> bool:
         """Return whether a search finds any part of the searched columns, and not only their start."""

@@ -196,7 +196,8 @@ def test_what_is_known_of_a_transaction_finds_it(admin_client: Client, lane: Lan
         ("7", ["7-up", "tx-3", "tx-confirmed"]),
         ("99999999999999999999", []),
         ("TX-CON", ["tx-confirmed"]),
-        (OTHER.lower()[:12], ["7-up", "tx-tokens"]),
+        # The newest first.
+        (OTHER.lower()[:12], ["tx-tokens", "7-up"]),
         ("INVOICE", ["tx-labelled"]),
         ("order-", ["tx-labelled"]),
         ("shop:berlin", ["tx-labelled"]),

@@ -31,11 +31,13 @@ MAX_FOUND = 5
 DESCRIBED_BY = ("name", "address", "verified_identity", "subject")
 
 
-def find(rows: QuerySet[Any], texts: Iterable[tuple[str, str]], *, sort: bool = True) -> QuerySet[Any]:
+def find(
+    rows: QuerySet[Any], texts: Iterable[tuple[str, str]], *, sort: bool = True, newest_first: bool = False
+) -> QuerySet[Any]:
     """Return the rows with a column that starts with its text, or equals it if the name ends with `__exact`.
 
     Columns without a match are left out, as an OR over all columns might read the whole table. If one column remains,
-    the rows are in the order of its index.
+    the rows are in the order of its index, in reverse for `newest_first`: of one text, the newest rows come first.
     """
     counts = {(name, text): _count(rows.model, _condition(name, text)) for name, text in texts}
     found = [each for each, count in counts.items() if count]
@@ -46,7 +48,7 @@ def find(rows: QuerySet[Any], texts: Iterable[tuple[str, str]], *, sort: bool = 
     name = found[0][0]
     if not sort or len(found) > 1 or name.endswith(EXACT):
         return rows
-    return rows.order_by(CaseFolded(name), "pk")
+    return rows.order_by(CaseFolded(name).desc(), "-pk") if newest_first else rows.order_by(CaseFolded(name), "pk")
 
 
 def find_part(rows: QuerySet[Any], columns: Sequence[str], text: str, *, sort: bool = True) -> QuerySet[Any]:
