@@ -245,6 +245,9 @@ def test_the_page_shows_progress_attempts_payload_and_receipt(admin_client: Clie
     assert second[7] == "2026-03-04 12:00:30 UTC"
     assert "already known: already known" in second[6]
     assert "in a block" in second[6]
+    row.attempts.update(outcome="nonce too low", error="Expected nonce to be 8.")
+    second, _ = admin_client.get(change(row)).context["signed_attempts"]["rows"]
+    assert re.sub("<[^>]*>", "", second[6]).strip() == "in a block"
     assert first[:2] + first[3:] == [
         *("1", "Send", "at most 20 gwei, priority 1 gwei", "21,000", "0", "-", "-"),
     ]

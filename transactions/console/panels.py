@@ -13,6 +13,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
+from chain.broadcast.sending import Outcome
 from chain.networks import networks
 from chain.units import coins
 from relayer_service.amounts import decimal_text
@@ -172,6 +173,9 @@ def broadcasts(attempt: Attempt) -> str:
 
 
 def outcome(attempt: Attempt, *, is_mined: bool) -> str:
+    if is_mined and attempt.outcome == Outcome.NONCE_TOO_LOW:
+        # That its nonce is used follows from its block.
+        return label("in a block", "success")
     texts = [attempt.outcome.replace("_", " "), attempt.error]
     text = ": ".join(filter(None, texts)) or "-"
     return format_html("<span>{} {}</span>", label("in a block", "success"), text) if is_mined else text
