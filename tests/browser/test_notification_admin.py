@@ -138,7 +138,7 @@ def test_deliveries_are_filtered_and_replayed(
     page.goto(LOG, wait_until="networkidle")
     take_screenshot(page, "deliveries")
     page.locator("#tabs-items").get_by_role("link", name="Failed").click()
-    page.locator("#changelist a").get_by_text("Filters").click()
+    page.get_by_role("button", name="Filters", exact=True).press("Enter")
     chooser = page.locator("#select2-id_notification__sequence__exact-container")
     page.get_by_role("combobox").filter(has=chooser).click()
     page.locator(".select2-search__field").fill("bill")

@@ -60,6 +60,22 @@ const nameWidgets = () => {
 addEventListener("load", () => setTimeout(nameWidgets));
 document.addEventListener("formset:added", () => setTimeout(nameWidgets));
 
+/* The theme opens the filters of a list by a link without a target, which keyboards do not reach. */
+addEventListener("load", () => {
+  const open = document.querySelector("a[x-on\\:click='filterOpen = true']");
+  open?.setAttribute("role", "button");
+  open?.setAttribute("tabindex", "0");
+  open?.querySelector("span").setAttribute("aria-hidden", "true");
+  open?.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      open.click();
+      // After the theme has shown them.
+      setTimeout(() => document.querySelector("#changelist-filter :is(input, select):not([type=hidden])")?.focus(), 100);
+    }
+  });
+});
+
 /* What the command palette finds. */
 addEventListener("load", () => {
   const field = document.getElementById("search-input-command");
