@@ -80,6 +80,9 @@ class AlertRouteForm(ResourceForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         route = self.instance
+        if not route.pk:
+            # A name that people choose, as alerts and the history show it.
+            self.initial["identifier"] = ""
         self.initial["url"] = "" if route.is_email else route.url
         self.initial["addresses"] = ", ".join(route.addresses)
         self.initial.update({f"chosen_{name}": getattr(route, name) for name in CHOSEN})

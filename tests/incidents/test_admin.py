@@ -53,6 +53,10 @@ def errors(page: Any) -> dict[str, Any]:
     return dict(page.context["adminform"].form.errors)
 
 
+def test_the_name_of_a_route_is_chosen_by_people(admin_client: Client) -> None:
+    assert admin_client.get(f"{ROUTES}add/").context["adminform"].form["identifier"].value() == ""
+
+
 def test_a_route_is_added_with_an_audit_entry_that_has_no_secret(admin_client: Client) -> None:
     save_tags({factories.relayer(network="mainnet").pk: ["eu"]})
     kinds = {"chosen_kinds": ["stuck", "node_down"], "chosen_networks": ["mainnet"], "chosen_tags": ["eu"]}
