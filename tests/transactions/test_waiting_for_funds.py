@@ -161,6 +161,8 @@ def test_it_is_shown_on_every_page_within_a_minute(admin_client: Client, setting
     assert [listed("waiting for funds"), listed("active")] == [1, 0]
     found = [each.partition(" Treasury")[0] for each in attention(admin_client) if each.startswith("sepolia")]
     assert sorted(found) == ["sepolia: lanes that wait for funds 1 lane", "sepolia: no node answers 1 relayer"]
+    Lane.objects.update(waiting_details="No node answered: connection failed.")
+    assert "missing. No node answers: connection failed." in text(pages[3])
     # A relayer that waits for nothing is shown as before.
     Lane.objects.update(waiting="", missing_text="")
     assert BADGE not in text(pages[0])

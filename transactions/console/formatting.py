@@ -71,6 +71,8 @@ HELD_TEXTS: dict[str, str] = {
 WAITING_TEXTS: dict[str, str] = {Waiting.SIGNER: "signer fails", Waiting.NODES: "nodes fail"}
 # What a lane waits for if all nodes have answered, with an old block.
 BEHIND_START, BEHIND_END = str(NodesUnreachable(BEHIND)).split("{}")
+# What details of nodes repeat of the label before them.
+NO_ANSWER = str(NodesUnreachable("")).removesuffix(".")
 
 
 class HoldEntry(NamedTuple):
@@ -96,7 +98,7 @@ def readable(
     return TIME.sub(lambda found: to_the_minute(datetime.fromisoformat(found[0])), reason)
 
 
-def listed_reason(reason: str, network: Network | None, symbols: Currencies) -> str:
+def listed_reason(reason: str, network: Network | None, symbols: Currencies | None = None) -> str:
     """Return a reason with rounded amounts (up, as funds may be missing), and the exact ones as tooltip."""
     exact, short = (readable(reason, network, symbols, rounded=rounded) for rounded in (False, True))
     return short if short == exact else format_html('<span title="{}">{}</span>', exact, short)
@@ -214,7 +216,7 @@ def lane_reason(lane: Lane) -> str:
     if is_behind(lane):
         parts.append(readable(halt_reason(lane)) or "The nodes answer, with an old block.")
     elif lane.waiting and not (is_known and lane.waiting == Waiting.FUNDS):
-        parts.append(sentence(Waiting(lane.waiting).label, lane.waiting_details))
+        parts.append(sentence(Waiting(lane.waiting).label, lane.waiting_details.removeprefix(NO_ANSWER)))
     return " ".join(parts)
 
 

@@ -203,7 +203,7 @@ def _facts(cell: Cell, reason: str) -> dict[str, str]:
         facts["Price"] = price_text(cell)
         facts["Last answer"] = last_answer(cell)
     elif reason:
-        facts["Why"] = formatting.readable(reason, known_network(row) if row else None)
+        facts["Why"] = formatting.listed_reason(reason, known_network(row) if row else None)
     return facts
 
 
