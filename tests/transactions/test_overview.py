@@ -104,6 +104,18 @@ def test_an_acknowledged_lack_of_funds_is_shown_again_for_another_lane(client: C
     assert [line.partition(" Treasury")[0] for line in about_transactions(staff)] == [f"{title} 2 lanes"]
 
 
+def test_a_burst_of_failures_leads_to_the_first_of_them(client: Client) -> None:
+    staff, lane = staff_who_may(client, *VIEW), create_lane(1)
+    failed = [
+        factories.transaction(lane, status=Status.FAILED, finished_at=ago(minutes=1), status_reason="It reverted.")
+        for _ in range(5)
+    ]
+    (line,) = (each for each in attention(staff) if "transactions that failed" in each)
+    assert ": The first of them: It reverted. Since " in line
+    page = f"/admin/transactions/transaction/{failed[0].pk}/change/"
+    assert links(part(staff, "Needs attention"))["Treasury (relayer-1)"] == page
+
+
 def test_transactions_that_wait_too_long_are_named_once_per_relayer(client: Client) -> None:
     staff = staff_who_may(client, *VIEW)
     slow, fast, done = create_lane(1), create_lane(2, network="polygon"), create_lane(3)

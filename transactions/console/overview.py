@@ -209,9 +209,13 @@ def lane_example(lane: Lane) -> Example:
 
 def late_example(row: Transaction) -> Example:
     why = formatting.readable(status_reason(row, row.lane), known_network(row))
+    name = name_of(row.relayer, row.lane)
+    if row.status == Status.FAILED:
+        page = reverse("admin:transactions_transaction_change", args=[row.pk])
+        return Example(name, page, f"The first of them: {why}")
     reason = f"The oldest is {row.status}{f': {why}' if why else '.'}"
     # The page that says why, and what to do.
-    return Example(name_of(row.relayer, row.lane), lane_url(row.lane_id), reason)
+    return Example(name, lane_url(row.lane_id), reason)
 
 
 def top_up_example(top_up: TopUp) -> Example:
