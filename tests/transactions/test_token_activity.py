@@ -66,7 +66,7 @@ def test_totals_are_exact_by_asset(
     mined(lane, token, to=CONTRACT, data=call("approve", 7))
     mined(lane, token, to=CONTRACT, data=call("approve", 5))
     mined(lane, token, to=OTHER, data=call("approve", 2**256 - 1))
-    requested(lane, token, to=OTHER, data=call("transfer", 5))
+    requested(lane, token, to=OTHER, data=call("transfer", 5_000_000))
     # Another encoding may mean something else.
     mined(lane, token, to=CONTRACT, data=call("transfer", 9) + b"\0")
     requested(lane, token, value_text=str(3 * 10**15))
@@ -83,7 +83,7 @@ def test_totals_are_exact_by_asset(
         ["ETH", "sepolia", "3", "1.000000000000000001 ETH", "0.003 ETH"],
         ["Gas (ETH)", "sepolia", "7", "294000 wei", "0 ETH"],
         ["USDC 0x5FbD…180aa3", "sepolia", "2", f"{2**256 // 10**6}.{2**256 % 10**6} USDC", "0 USDC"],
-        ["unverified token 0x7099…dc79C8", "sepolia", "1", "0 units", "5 units"],
+        ["unverified token 0x7099…dc79C8", "sepolia", "1", "0 units", "5,000,000 units"],
         ["Largest allowance of USDC 0x5FbD…180aa3", "sepolia", "2", "0.000007 USDC", "0 USDC"],
         ["Largest allowance of unverified token 0x7099…dc79C8", "sepolia", "1", "unlimited", "0 units"],
     ]

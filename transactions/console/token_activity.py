@@ -21,7 +21,7 @@ from relayer_service.console.dates import exact
 from relayer_service.console.lists.changelists import MAX_LISTED
 from relayer_service.console.panels import object_view
 from relayer_service.console.references import link
-from spending.console.currencies import Currencies, find_currencies, shown_amount
+from spending.console.currencies import Currencies, find_currencies
 from spending.erc20 import decode
 from transactions.console import formatting, token_calls
 from transactions.console.exports import network_name, paid
@@ -153,7 +153,7 @@ def total_row(asset: Asset, total: Total, symbols: Currencies) -> list[str]:
     currency = symbols.get((name, asset.contract), Currency()) if asset.contract else coin(network)
     symbol = currency.symbol or ("unverified token" if asset.contract else "wei")
     shown = format_html(NAMES[asset.kind], symbol, formatting.shortened(asset.contract))
-    amounts = [format_html(LONG, shown_amount(each, currency)) for each in (total.sent, total.unsent)]
+    amounts = [format_html(LONG, token_calls.exact_amount(each, currency)) for each in (total.sent, total.unsent)]
     return [shown, name, f"{total.transactions:,}", *amounts]
 
 

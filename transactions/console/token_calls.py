@@ -8,7 +8,7 @@ from django.utils.html import format_html
 
 from chain.units import SIGNIFICANT_DIGITS
 from relayer_service.amounts import Currency
-from spending.console.currencies import UNLIMITED, Currencies, find_currencies
+from spending.console.currencies import UNLIMITED, Currencies, find_currencies, shown_amount
 from spending.erc20 import TokenCall, decode
 from transactions.console.formatting import token_call
 from transactions.models import Transaction
@@ -25,13 +25,17 @@ def words(row: Transaction, call: TokenCall, currencies: Currencies, *, is_round
     """
     currency = currencies.get(token_key(row), Currency())
     verb = "Approve spending of" if call.function == "approve" else "Transfer"
-    amount = currency.show(call.amount) if currency.symbol else f"{call.amount:,} units"
+    amount = exact_amount(call.amount, currency)
     if call.amount == UNLIMITED:
         amount = f"an unlimited amount{f' of {currency.symbol}' if currency.symbol else ''}"
     elif is_rounded:
         shown = currency.show(call.amount, SIGNIFICANT_DIGITS)
         amount = format_html('<span class="amount" title="{}">{}</span>', amount, shown)
     return format_html("{} {}{}", verb, amount, "" if currency.symbol else " of an unverified token")
+
+
+def exact_amount(amount: int, currency: Currency) -> str:
+    return shown_amount(amount, currency) if currency.symbol or amount == UNLIMITED else f"{amount:,} units"
 
 
 def token_key(row: Transaction) -> tuple[str, str]:
