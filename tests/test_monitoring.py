@@ -19,6 +19,7 @@ RULES: list[dict[str, Any]] = yaml.safe_load(ALERTS.read_text())["groups"][0]["r
 DASHBOARD: dict[str, Any] = json.loads((PROJECT / "deploy/grafana/dashboard.json").read_text())
 OTHERS_METRICS = {"up"}
 MINUTES = 45
+SETTLED = "relayer_transactions_settled_total"
 
 # By alert: series under which it fires, and under which it does not, as promtool writes their values minute by minute.
 # The times of Prometheus begin at 0 there.
@@ -74,6 +75,13 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {
             'relayer_webhook_oldest_due_seconds{target="ok"}': "10x60",
             'relayer_webhook_oldest_due_seconds{target="failing"}': "900x60",
+        },
+    ),
+    "RelayerTransactionsFail": (
+        {f'{SETTLED}{{network="sepolia",kind="request",status="failed"}}': "0+1x60"},
+        {
+            f'{SETTLED}{{network="sepolia",kind="request",status="failed"}}': "7x60",
+            f'{SETTLED}{{network="sepolia",kind="request",status="confirmed"}}': "0+9x60",
         },
     ),
     "RelayerDatabaseConnectionsExhausted": (
