@@ -1,13 +1,17 @@
 from typing import Any
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import path
 from django.utils.html import format_html
 from unfold.contrib.filters.admin import DropdownFilter, TextFilter
 from unfold.decorators import display
 
 from incidents.console.forms import AlertRouteForm
+from incidents.console.guides import PAGE, runbooks
 from incidents.console.panels import length, of_relayer, route_state, state
 from incidents.kinds import Kind
 from incidents.models import AlertRoute, Incident
@@ -56,11 +60,22 @@ class IncidentAdmin(ReadOnlyAdmin):
     list_filter = [IncidentStateFilter, KindFilter, NetworkFilter, RelayerFilter]
     allowed_lookups = {"state", "kind", "network", "relayer"}
     list_fullwidth = True
+    list_before_template = "admin/incidents/list.html"
     ordering = ["-id"]
     in_palette = False
 
     class Media:
         css = {"all": ["relayers/admin.css"]}
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.runbooks_view)
+        return [path("runbooks/", view, name=PAGE.removeprefix("admin:")), *super().get_urls()]
+
+    def runbooks_view(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        context = {**self.admin_site.each_context(request), "title": "Runbooks", "opts": self.opts}
+        return TemplateResponse(request, "admin/incidents/runbooks.html", {**context, "runbooks": runbooks()})
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return []

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.text import slugify
 
 from incidents.kinds import Kind
 from incidents.models import Incident
@@ -20,7 +21,9 @@ RUNBOOKS_FILE = settings.BASE_DIR / "docs" / "runbooks.md"
 # Their Markdown: items of a numbered list, links (to other sections and documents), bold and code.
 ITEM = re.compile(r"^(\d+)\. ", re.M)
 LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
-MARKED = re.compile(r"(\*\*.+?\*\*|`.+?`)")
+MARKED = re.compile(r"(\*\*.+?\*\*|`.+?`|\[[^]]+\]\(#[^)]+\))")
+# The page that shows them all, each under the name of its link in the file.
+PAGE = "admin:incidents_incident_runbooks"
 
 
 class Place(NamedTuple):
@@ -81,6 +84,7 @@ RUNBOOKS: dict[str, str] = {
     Kind.WORKER: "A worker is silent",
     Kind.HELD_LANE: "A lane is held",
     Kind.CONTRADICTION: "A node lies",
+    Kind.FAILING: "Transactions fail",
 }
 
 
@@ -96,15 +100,19 @@ def guide(request: HttpRequest, incident: Incident) -> dict[str, Any]:
     return {"places": places, "runbook": section, "blocks": runbook(section)}
 
 
-@cache
 def runbook(section: str) -> list[dict[str, Any]]:
-    """Return the paragraphs, numbered lists and tables of a section; none where the file cannot be read."""
+    return next((found for title, _, found in runbooks() if title == section), [])
+
+
+@cache
+def runbooks() -> list[tuple[str, str, list[dict[str, Any]]]]:
+    """Return title, anchor, and paragraphs, numbered lists and tables of each section; none without the file."""
     try:
         text = RUNBOOKS_FILE.read_text(encoding="utf-8")
     except OSError:
         text = ""
-    _, _, found = text.partition(f"\n## {section}\n")
-    return list(blocks(found.partition("\n## ")[0])) if section else []
+    sections = (section.partition("\n") for section in text.split("\n## ")[1:])
+    return [(title, slugify(title), list(blocks(body))) for title, _, body in sections]
 
 
 def blocks(text: str) -> Iterator[dict[str, Any]]:
@@ -120,12 +128,14 @@ def blocks(text: str) -> Iterator[dict[str, Any]]:
 
 def inline(text: str) -> str:
     """Return a text of the runbooks as HTML."""
-    text = LINK.sub(lambda link: f"“{link[1]}”" if link[2].startswith("#") else link[1], text)
+    text = LINK.sub(lambda link: link[0] if link[2].startswith("#") else link[1], text)
     parts = MARKED.split(" ".join(text.split()))
     return format_html_join("", "{}", ([marked(part)] for part in parts))
 
 
 def marked(part: str) -> str:
+    if link := LINK.fullmatch(part):
+        return format_html('<a class="underline" href="{}{}">{}</a>', reverse(PAGE), link[2], link[1])
     if part.startswith("**"):
         return format_html("<strong>{}</strong>", part.strip("*"))
     return format_html("<code>{}</code>", part.strip("`")) if part.startswith("`") else part

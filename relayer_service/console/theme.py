@@ -28,6 +28,7 @@ def extension_link(title: str, icon: str, app: str, model: str) -> dict[str, Any
 OTHER_PAGES = [
     extension_link("Gas spent", "local_gas_station", "transactions", "transaction")
     | {"link": reverse_lazy("admin:transactions_transaction_gas")},
+    link("Runbooks", "menu_book", "admin:incidents_incident_runbooks", "incidents.view_incident"),
     link("Your account", "account_circle", "admin:account"),
     link("Two-factor authentication", "security", "admin:second_factor"),
     link("Change password", "password", "admin:password_change"),

@@ -46,7 +46,7 @@ TEMPLATES = [
     "/admin/notifications/notification/{notifications/notification}/change/",
     "/admin/transactions/transaction/{transactions/transaction}/change/",
     "/admin/tokens/accesstoken/{tokens/accesstoken}/leaked/",
-    "/admin/incidents/incident/{incidents/incident}/change/",
+    *("/admin/incidents/incident/{incidents/incident}/change/", "/admin/incidents/incident/runbooks/"),
     "/admin/incidents/alertroute/{incidents/alertroute}/change/",
     *("/admin/signers/signer/{signers/signer}/history/", "/admin/signers/signer/{signers/signer}/delete/"),
 ]

@@ -285,10 +285,20 @@ def test_a_runbook_is_shown_as_text_in_paragraphs_lists_and_tables() -> None:
     table = "| a |\n|---|\n| `c` |\n\n![d](e.png)\n"
     *found, last = blocks(f"<b> [it](x.md#y) [here](#z)\n\n{lists}\n\n{table}")
     assert found == [
-        {"text": "&lt;b&gt; it “here”"},
+        {"text": f'&lt;b&gt; it <a class="underline" href="{INCIDENTS}runbooks/#z">here</a>'},
         {"start": "1", "steps": ["Run <code>a &lt;b&gt;</code>", "<strong>Wait</strong>, then"]},
     ]
     assert (last["table"].headers, last["table"].rows) == (["a"], [["<code>c</code>"]])
+
+
+def test_runbooks_are_on_one_page_where_the_links_of_each_lead(admin_client: Client, client: Client) -> None:
+    page = admin_client.get(f"{INCIDENTS}runbooks/").content.decode()
+    links = set(re.findall(r'href="(?:/admin/incidents/incident/runbooks/)?#([a-z-]+)"', page))
+    assert {"a-token-leaked", "transactions-fail"} <= links
+    assert links == set(re.findall(r'<section [^>]*id="([^"]+)"', page))
+    assert [mark for mark in ("**", "](", "| ---") if mark in page] == []
+    assert f'href="{INCIDENTS}runbooks/"' in admin_client.get(INCIDENTS).content.decode()
+    assert staff_who_may(client, "view_relayer").get(f"{INCIDENTS}runbooks/").status_code == 403
 
 
 def test_viewers_see_routes_without_secrets(client: Client) -> None:

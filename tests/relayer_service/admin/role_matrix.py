@@ -134,6 +134,7 @@ ROWS = [
     Row("Users", "reset a second factor", SUPERUSER, [f"{USERS}_reset_second_factor"]),
     *resource("Groups", GROUPS, OWNER, add=SUPERUSER, change=SUPERUSER, delete=SUPERUSER),
     *log("Incidents", INCIDENT),
+    Row("Incidents", "see", VIEWER, [f"{INCIDENT}_runbooks"]),
     *configured("Alert routes", ALERT_ROUTE),
     Row("Alert routes", "see", VIEWER, [f"{ALERT_ROUTE}_alerts"]),
     Row("Alert routes", "send a test alert", MANAGER, [f"{ALERT_ROUTE}_send_test"]),

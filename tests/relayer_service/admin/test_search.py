@@ -101,6 +101,7 @@ def test_pages_are_found_by_their_names_and_objects_in_the_order_of_the_sidebar(
         "Audit log": "/admin/relayer_service/auditentry/",
         "Alert routes": "/admin/incidents/alertroute/",
         "Gas spent": "/admin/transactions/transaction/gas/",
+        "Runbooks": "/admin/incidents/incident/runbooks/",
         "API docs": "/api/docs",
         "Your account": "/admin/account/",
     }.items():
