@@ -18,6 +18,7 @@ from transactions.serializers import MAX_WEI, SendTransactionSerializer
 
 HEX = {"spellcheck": "false", "placeholder": "0x…", "autocomplete": "off"}
 PARTS = ("to", "value", "function", "arguments", "data", "gas_limit")
+LABELS = ("external_id", "metadata")
 ONLY_ENCODED = "Empty this field, or leave the encoded transaction empty."
 # The fields that an encoded transaction may have besides those that can be sent.
 UNSENDABLE = "It cannot be sent: the relayer sends transactions without access lists, blobs and authorizations."
@@ -60,6 +61,14 @@ class TransactionForm(forms.Form):
     speed = forms.ChoiceField(
         required=False, choices=[("", "Automatic"), *((name, name) for name in SPEEDS)], widget=UnfoldAdminSelectWidget
     )
+    external_id = forms.CharField(
+        label="External ID", required=False, widget=UnfoldAdminTextInputWidget, help_text="Your own ID, to find it by."
+    )
+    metadata = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 2, "placeholder": "customer: 81"}),
+        help_text="Your own pairs, one per line, to find it by: not for secrets.",
+    )
     transaction = forms.CharField(
         label="Encoded transaction",
         required=False,
@@ -95,7 +104,17 @@ class TransactionForm(forms.Form):
 
     @property
     def main_fields(self) -> list[Any]:
-        return [field for field in self if field.name != "transaction"]
+        return [field for field in self if field.name not in {*LABELS, "transaction"}]
+
+    @property
+    def label_fields(self) -> list[Any]:
+        return [self[name] for name in LABELS]
+
+    def clean_metadata(self) -> dict[str, str]:
+        pairs = [line.partition(":") for line in self.cleaned_data["metadata"].splitlines() if line.strip()]
+        if not all(separator for _, separator, _ in pairs):
+            raise forms.ValidationError("Enter one pair per line, as key: value.")
+        return {key.strip(): value.strip() for key, _, value in pairs}
 
     def clean_value(self) -> str:
         text: str = self.cleaned_data["value"]
@@ -113,7 +132,8 @@ class TransactionForm(forms.Form):
         return cleaned
 
     def _read_parts(self, cleaned: dict[str, Any]) -> None:
-        given = {name: cleaned[name] for name in ("to", "value", "data", "gas_limit", "speed") if cleaned.get(name)}
+        names = ("to", "value", "data", "gas_limit", "speed", *LABELS)
+        given = {name: cleaned[name] for name in names if cleaned.get(name)}
         if cleaned.get("function") and cleaned.get("data"):
             self.add_error("data", "Enter a function or data, not both.")
         elif cleaned.get("function"):
@@ -151,9 +171,10 @@ class TransactionForm(forms.Form):
             return
         self.encoded = text.strip()
         self.unsendable = self._why_unsendable(found)
-        speed = self.cleaned_data.get("speed")
+        cleaned = self.cleaned_data
+        kept = {name: cleaned[name] for name in ("speed", *LABELS) if cleaned.get(name)}
         given = {"value": str(found.value), "to": found.to, "gas_limit": str(found.gas) if found.gas else None}
-        self._set_values({**given, "data": f"0x{found.data.hex()}", **({"speed": speed} if speed else {})})
+        self._set_values({**given, "data": f"0x{found.data.hex()}", **kept})
 
     def _why_unsendable(self, found: Transaction) -> str:
         if found.access_list or found.blob_hashes or found.authorizations:
@@ -176,6 +197,7 @@ class TransactionForm(forms.Form):
     def add_faults(self, faults: Any) -> None:
         """Add faults of the API to the fields that they name; of an encoded transaction, all to itself."""
         for name, texts in faults.items():
-            encoded = "transaction" if self.encoded and self.cleaned_data.get("transaction") else None
+            is_encoded = self.encoded and self.cleaned_data.get("transaction") and name not in LABELS
+            encoded = "transaction" if is_encoded else None
             field = encoded or ("function" if name == "data" and self.cleaned_data.get("function") else name)
             self.add_error(field if field in self.fields else None, [str(text) for text in texts])

@@ -28,7 +28,7 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from rpc import errors
 from rpc.console import fee_breakdown
-from rpc.console.try_form import TransactionForm
+from rpc.console.try_form import LABELS, TransactionForm
 from rpc.fees.quote import quote
 from rpc.models import FeeToken
 from rpc.relayer_lookup import RpcRelayer
@@ -205,12 +205,15 @@ def facts(relayer: Relayer, form: TransactionForm) -> dict[str, str]:
         "Amount": coins(values["value"], form.network),
         **({name: value for name, value in call.items() if value}),
         **({"Data": shown} if data != "0x" else {}),
+        **({"External ID": values["external_id"]} if "external_id" in values else {}),
+        **({"Metadata": ", ".join(map(": ".join, values["metadata"].items()))} if "metadata" in values else {}),
     }
 
 
 def send(request: HttpRequest, relayer: Relayer, form: TransactionForm, key: str, reason: str) -> Transaction:
     """Accept the transaction as REST does, once per key."""
-    by, digest = request.user.get_username(), body_digest([form.encoded, form.values.get("speed")])
+    labels = [form.values[name] for name in LABELS if name in form.values]
+    by, digest = request.user.get_username(), body_digest([form.encoded, form.values.get("speed"), *labels])
     wanted = accepting.Request(relayer.identifier, form.values, by, f"admin-{key}", digest)
     with refusals.recorded(), transaction.atomic():
         accepted = accepting.accept(wanted, reports_refusals=False)

@@ -144,6 +144,23 @@ def test_a_confirmed_transaction_is_sent_once(admin_client: Client, relayer: Rel
     assert (row.to, row.value, row.requested_gas_limit, row.speed) == (OTHER_ADDRESS, 1, 21_000, "average")
 
 
+def test_what_staff_send_has_their_labels(admin_client: Client, relayer: Relayer) -> None:
+    labels = {"external_id": "invoice-7", "metadata": "customer: 81\n\nshop:berlin: 2"}
+    for number, values in enumerate((PAYMENT, {"transaction": ENCODED})):
+        page = post(admin_client, relayer, "send", {**values, **labels})
+        shown = dict(page.context["table"].rows)
+        assert (shown["External ID"], shown["Metadata"]) == ("invoice-7", "customer: 81, shop: berlin: 2")
+        admin_client.post(url(relayer, "send"), page.context["hidden"])
+        row = Transaction.objects.latest("sequence")
+        assert (row.external_id, row.metadata) == ("invoice-7", {"customer": "81", "shop": "berlin: 2"})
+        assert Transaction.objects.count() == number + 1
+        # With other labels it is another request, which needs a key of its own.
+        changed = admin_client.post(url(relayer, "send"), page.context["hidden"] | {"try-metadata": "a: b"})
+        assert changed.status_code == 200
+    found = errors(post(admin_client, relayer, "send", {**PAYMENT, "metadata": "customer", "external_id": "x" * 256}))
+    assert found["metadata"] == ["Enter one pair per line, as key: value."]
+
+
 def test_rules_apply_to_what_staff_send(admin_client: Client, relayer: Relayer) -> None:
     limit_relayer(relayer, max_value=str(10**18))
     page = post(admin_client, relayer, "send", {"to": RECEIVER, "value": "2 ETH"})
