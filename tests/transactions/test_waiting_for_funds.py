@@ -122,7 +122,10 @@ def test_it_is_shown_on_every_page_within_a_minute(admin_client: Client, setting
     settings.EXTENSIONS = ["transactions"]
     checked: dict[str, Any] = {"balance_text": "5", "nonce": 7, "checked_at": database_now()}
     relayer = relayers.relayer(name="Treasury", **checked)
-    waiting: dict[str, Any] = {"waiting": "funds", "waiting_details": "0.3 ETH missing. It can cost 1 ETH."}
+    waiting: dict[str, Any] = {
+        "waiting": "funds",
+        "waiting_details": f"{3 * 10**17 + 1} wei missing. It can cost 1 ETH.",
+    }
     since = database_now() - timedelta(seconds=40)
     lane = factories.lane(relayer, waiting_since=since, missing_text=str(3 * 10**17 + 1), **waiting)
     factories.transaction(lane, created_at=since, reason_code="funds", status_reason="Waiting for funds.")
@@ -142,6 +145,9 @@ def test_it_is_shown_on_every_page_within_a_minute(admin_client: Client, setting
         admin_client.get(pages[-1]).context["stuck"]["headline"].startswith("Waiting for funds: 0.300001 ETH missing.")
     )
     assert 'title="0.300000000000000001 ETH"' in admin_client.get(pages[0]).content.decode()
+    # On the card of the request, too.
+    exact = "Waiting for funds: 0.300000000000000001 ETH missing. It can cost 1 ETH."
+    assert f'title="{exact}"' in admin_client.get(pages[4]).text
     top_up = "0.300001 ETH missing for all transactions that wait."
     assert top_up in text(pages[1])
     (line,) = (each for each in attention(admin_client) if "lanes that wait for funds" in each)
