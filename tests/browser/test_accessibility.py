@@ -71,7 +71,7 @@ SINGLE = [
         "notifications/delivery/{notifications/delivery}/replay/",
     ),
     *("transactions/lane/{transactions/lane}/hold/", "transactions/lane/{transactions/lane}/release/"),
-    "tokens/accesstoken/{tokens/accesstoken}/rotate/",
+    *("tokens/accesstoken/{tokens/accesstoken}/rotate/", "incidents/incident/runbooks/"),
     *("tokens/accesstoken/{tokens/accesstoken}/revoke/", "tokens/accesstoken/{tokens/accesstoken}/leaked/"),
     *("tokens/accesstoken/{tokens/accesstoken}/reissue/", "tokens/accesstoken/{tokens/accesstoken}/cancel_pending/"),
     "notifications/notification/{notifications/notification}/disable/",
