@@ -6,19 +6,17 @@ from django.contrib.admin.utils import unquote
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from unfold.decorators import display
 
 from notifications.console import formatting
 from notifications.console.delivery_log import DeliveryAdmin, counted
 from notifications.console.filters import ErrorFilter, TargetStateFilter
 from notifications.console.forms import NotificationForm
-from notifications.delivery import counts
 from notifications.delivery.deleting import delete_logs, drop_deliveries
 from notifications.jobs import SEND
 from notifications.models import Delivery, Notification
+from relayer_service.console.base import column
 from relayer_service.console.confirmation import PendingAction, Table
 from relayer_service.console.jobs import ask_or_start
-from relayer_service.console.overview.dashboard import label
 from relayer_service.console.referenced import ReferencedAdmin
 from relayer_service.console.references import in_use, may_view_users
 from relayer_service.database.prefixes import CaseFolded
@@ -86,30 +84,12 @@ class NotificationAdmin(ReferencedAdmin):
         status = ["used_by", "use_counts", "skipped_events", "created_at"]
         return [*(["identifier", "type"] if obj else []), "masked_url", "key", "shown_events", *status]
 
-    @display(description="URL", ordering=CaseFolded("url"))
-    def shortened_url(self, notification: Notification) -> str:
-        return notification.shortened_url
-
-    @display(description="URL")
-    def masked_url(self, notification: Notification) -> str:
-        return notification.masked_url
-
-    @display(description="events")
-    def shown_events(self, notification: Notification) -> str:
-        return notification.events
-
-    @display(description="signing key")
-    def key(self, notification: Notification) -> str:
-        return label("set", "success") if notification.has_signing_key else label("none", "warning")
-
-    @display(description="state")
-    def state(self, notification: Notification) -> str:
-        return formatting.state_with_details(notification)
-
-    @display(description="skipped events")
-    def skipped_events(self, notification: Notification) -> str:
-        count = counts.skipped_events(notification)
-        return f"{count:,} while it was disabled" if count else "none"
+    shortened_url = column("URL", lambda webhook: webhook.shortened_url, ordering=CaseFolded("url"))
+    masked_url = column("URL", lambda webhook: webhook.masked_url)
+    shown_events = column("events", lambda webhook: webhook.events)
+    key = column("signing key", formatting.signing_key)
+    state = column("state", formatting.state_with_details)
+    skipped_events = column("skipped events", formatting.skipped_events)
 
     def get_deleted_objects(self, objs: Iterable[Notification], request: HttpRequest) -> Any:
         """Count the deliveries. Django would read every row, of which there may be a million."""

@@ -20,6 +20,7 @@ from chain.networks import networks
 from chain.units import coin
 from notifications.console.filters import SUBJECT
 from relayer_service.console import confirmation
+from relayer_service.console.base import column
 from relayer_service.console.confirmation import PendingAction, ReasonForm
 from relayer_service.console.dates import ago_titled
 from relayer_service.console.jobs import ask_or_start
@@ -32,7 +33,7 @@ from relayers import guards, policy_fields
 from relayers.console import formatting
 from relayers.console.bulk_edit import BulkEditAdmin
 from relayers.console.filters import NetworkFilter, ProblemFilter, RelayerStateFilter, TagFilter, used_networks
-from relayers.console.formatting import column, report
+from relayers.console.formatting import report
 from relayers.console.forms import FUNDING, TOP_UP_FIELDS, RelayerForm, shows_signing
 from relayers.console.nodes import NodesAdmin
 from relayers.health.probes import ProbeCache

@@ -3,16 +3,14 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html_join
 from unfold.admin import StackedInline
-from unfold.decorators import display
 
-from relayer_service.console.base import ResourceAdmin
+from relayer_service.console.base import ResourceAdmin, column
 from relayer_service.console.lists.filters import StateFilter
 from relayers.console.filters import NetworkFilter
-from relayers.console.formatting import address, column
+from relayers.console.formatting import address
 from rpc.console import formatting
-from rpc.console.forms import COLUMNS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
+from rpc.console.forms import SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
 from rpc.fees import price_checks
 from rpc.models import FeeToken, PriceSource
 from rpc.models.fee_tokens import PRICE_STATES
@@ -88,16 +86,9 @@ class FeeTokenAdmin(ResourceAdmin):
     state = column("state", lambda token: formatting.badge(token.state))
     price = column("last price and its age", formatting.price)
 
-    @display(description="sources")
-    def sources(self, token: FeeToken) -> str:
-        return format_html_join("", "<div>{}</div>", ((source,) for source in token.sources.all())) or "none"
-
+    sources = column("sources", formatting.sources)
+    shown_sources = column("sources", formatting.sources_with_facts)
     margin = column("margin", lambda token: f"{token.margin_bps:,} bps", ordering="margin_bps")
-
-    @display(description="sources")
-    def shown_sources(self, token: FeeToken) -> str:
-        lines = ((source.get_kind_display(), ", ".join(facts(source))) for source in token.sources.all())
-        return format_html_join("", '<div class="break-all">{}: {}</div>', lines) or "none"
 
     def save_model(self, request: HttpRequest, obj: FeeToken, form: FeeTokenForm, change: bool) -> None:
         """Save nothing yet: `save_related` saves a token with its sources."""
@@ -125,8 +116,3 @@ class FeeTokenAdmin(ResourceAdmin):
             if reason := reasons[token.pk]:
                 # The errors of callers already start with the token.
                 self.message_user(request, f"{token}: {reason.removeprefix(f'{token}: ')}", messages.ERROR)
-
-
-def facts(source: PriceSource) -> list[str]:
-    values = ((COLUMNS[name], getattr(source, name)) for name in source.fields_of(source.kind))
-    return [f"{column.verbose_name} {value}" for column, value in values if value not in {"", None}]

@@ -14,7 +14,7 @@ from unfold.decorators import action, display
 
 from relayer_service.amounts import COINS
 from relayer_service.console import confirmation
-from relayer_service.console.base import ResourceAdmin
+from relayer_service.console.base import ResourceAdmin, column
 from relayer_service.console.confirmation import PendingAction
 from relayer_service.console.dates import ago_titled, to_the_minute
 from relayer_service.console.lists.changelists import MAX_LISTED
@@ -121,29 +121,14 @@ class AccessTokenAdmin(ResourceAdmin):
         is_token = column == "key" and text.startswith("rms_")
         return [text.split("_")[1]] if is_token else [text]
 
-    @display(description="token")
-    def shown_key(self, token: AccessToken) -> str:
-        return token.shown_key
-
-    @display(description="state", label={"active": "success", "expired": "warning", "disabled": "danger"})
-    def state(self, token: AccessToken) -> str:
-        return token.state
-
-    @display(description="permissions")
-    def permissions(self, token: AccessToken) -> str:
-        return token.permissions
-
-    @display(description="spending rules")
-    def spending_rules(self, token: AccessToken) -> str:
-        return shown_rules(stored_rules(token), COINS)
-
-    @display(description="expires", ordering="expires_at")
-    def expires(self, token: AccessToken) -> str:
-        return to_the_minute(token.expires_at, unset="never")
-
-    @display(description="last use", ordering="last_used_at")
-    def last_use(self, token: AccessToken) -> str:
-        return ago_titled(token.last_used_at)
+    shown_key = column("token", lambda token: token.shown_key)
+    state = column(
+        "state", lambda token: token.state, label={"active": "success", "expired": "warning", "disabled": "danger"}
+    )
+    permissions = column("permissions", lambda token: token.permissions)
+    spending_rules = column("spending rules", lambda token: shown_rules(stored_rules(token), COINS))
+    expires = column("expires", lambda token: to_the_minute(token.expires_at, unset="never"), ordering="expires_at")
+    last_use = column("last use", lambda token: ago_titled(token.last_used_at), ordering="last_used_at")
 
     @display(description="rotation")
     def rotation(self, token: AccessToken) -> str:

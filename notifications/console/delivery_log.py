@@ -1,52 +1,37 @@
 """The log of deliveries, with actions that send them again."""
 
-import json
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import mark_safe
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
-from unfold.decorators import action, display
+from unfold.decorators import action
 
-from notifications.console.curl import curl, sent_headers
+from notifications.console import formatting
+from notifications.console.curl import curl
 from notifications.console.filters import SUBJECT, DeliveryStateFilter, EventFilter, SubjectFilter
-from notifications.console.formatting import is_retried
-from notifications.delivery import texts
-from notifications.delivery.posting import request_body
+from notifications.console.formatting import plain_text
 from notifications.jobs import SEND, DeliveryKind, ReplayDeliveries, RetryDeliveries
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.console import confirmation
-from relayer_service.console.base import ReadOnly, ReadOnlyAdmin
+from relayer_service.console.base import ReadOnly, ReadOnlyAdmin, column
 from relayer_service.console.confirmation import MAX_SHOWN, PendingAction, Table
-from relayer_service.console.dates import ago_titled, exact, to_the_minute, until
+from relayer_service.console.dates import ago_titled, exact, to_the_minute
 from relayer_service.console.jobs import ask_or_start
 from relayer_service.console.lists.changelists import MAX_LISTED
 from relayer_service.console.lists.filters import DayRangeFilter
-from relayer_service.console.overview.dashboard import label
 from relayer_service.console.references import link
 from relayer_service.observability.tracing import trace_id
 
 # Required to configure webhooks, and so to see full URLs, signatures and responses.
 CHANGE = "notifications.change_notification"
-# A target's response is untrusted: it is shown as plain text.
-PLAIN_TEXT = '<pre class="plain-text">{}</pre>'
-IN_TURN = mark_safe('<span title="While a webhook fails, one delivery at a time is tried.">in its turn</span>')
 MAX_NAMES = 10
 NO_TABLE = Table([], [])
 MOMENTS = ["created", "attempted", "next_attempt"]
-VARIANTS: dict[str, str] = {
-    Delivery.State.PENDING: "info",
-    Delivery.State.DELIVERED: "success",
-    Delivery.State.FAILED: "danger",
-}
 
 
 class AttemptInline(ReadOnly, TabularInline):
@@ -65,17 +50,9 @@ class AttemptInline(ReadOnly, TabularInline):
     def has_view_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
         return bool(request.user.has_perm("notifications.view_delivery"))
 
-    @display(description="time")
-    def started(self, attempt: Attempt) -> str:
-        return exact(attempt.started_at)
-
-    @display(description="took")
-    def took(self, attempt: Attempt) -> str:
-        return f"{attempt.milliseconds} ms"
-
-    @display(description="response")
-    def shown_answer(self, attempt: Attempt) -> str:
-        return format_html(PLAIN_TEXT, attempt.answer) if attempt.answer else "-"
+    started = column("time", lambda attempt: exact(attempt.started_at))
+    took = column("took", lambda attempt: f"{attempt.milliseconds} ms")
+    shown_answer = column("response", lambda attempt: plain_text(attempt.answer) if attempt.answer else "-")
 
 
 class DeliveryAdmin(ReadOnlyAdmin):
@@ -116,10 +93,12 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Delivery | None = None) -> Any:
         secret = "" if request.user.has_perm(CHANGE) else "masked_"
+        is_email = obj is not None and obj.notification.is_email
+        sent = ["message"] if is_email else [f"{secret}headers", "shown_body", f"{secret}curl"]
         return [
             (None, {"fields": ["identifier", "event", "subject", "trace", f"{secret}target"]}),
             ("Sending", {"fields": ["shown_state", "attempts_made", "response_code", "error", *MOMENTS]}),
-            ("Request", {"fields": request_fields(obj, secret)}),
+            ("Request", {"fields": sent}),
         ]
 
     def get_ordering(self, request: HttpRequest) -> list[str]:
@@ -138,85 +117,22 @@ class DeliveryAdmin(ReadOnlyAdmin):
             offered = [item for item in offered if item.description != RetryDeliveries.title]
         return offered
 
-    @display(description="state")
-    def shown_state(self, delivery: Delivery) -> str:
-        return label(state_name(delivery), VARIANTS[delivery.state])
-
-    @display(description="error")
-    def last_error(self, delivery: Delivery) -> str:
-        return delivery.error or "-"
-
-    @display(description="created")
-    def created_minute(self, delivery: Delivery) -> str:
-        return to_the_minute(delivery.created_at)
-
-    @display(description="created")
-    def created(self, delivery: Delivery) -> str:
-        return exact(delivery.created_at)
-
-    @display(description="last attempt")
-    def last_attempt(self, delivery: Delivery) -> str:
-        return ago_titled(delivery.attempted_at)
-
-    @display(description="last attempt")
-    def attempted(self, delivery: Delivery) -> str:
-        return exact(delivery.attempted_at)
-
-    @display(description="next attempt")
-    def next_attempt(self, delivery: Delivery) -> str:
-        if delivery.due_at is None:
-            return "-"
-        if not delivery.notification.enabled:
-            return "held while the webhook is disabled"
-        in_progress = delivery.lease and delivery.due_at > timezone.now()
-        if is_retried(delivery.notification) and delivery.due_at <= timezone.now():
-            return IN_TURN
-        return "in progress" if in_progress else until(delivery.due_at)
-
-    @display(description="trace ID")
-    def trace(self, delivery: Delivery) -> str:
-        return trace_id(delivery.traceparent) or "-"
-
-    @display(description="webhook")
-    def target(self, delivery: Delivery) -> str:
-        return format_html("{} ({})", link(delivery.notification), delivery.notification.shown_url)
-
-    @display(description="webhook")
-    def masked_target(self, delivery: Delivery) -> str:
-        return format_html("{} ({})", link(delivery.notification), delivery.notification.masked_url)
-
-    @display(description="body")
-    def shown_body(self, delivery: Delivery) -> str:
-        body = json.loads(request_body(delivery))
-        return format_html(PLAIN_TEXT, json.dumps(body, indent=2, ensure_ascii=False))
-
-    @display(description="message")
-    def message(self, delivery: Delivery) -> str:
-        body = bytes(delivery.body)
-        return format_html(PLAIN_TEXT, f"Subject: {texts.subject(body)}\n\n{texts.text(body)}")
-
-    @display(description="headers")
-    def headers(self, delivery: Delivery) -> str:
-        return self._headers(delivery, with_signature=True)
-
-    @display(description="headers")
-    def masked_headers(self, delivery: Delivery) -> str:
-        return self._headers(delivery, with_signature=False)
-
-    def _headers(self, delivery: Delivery, *, with_signature: bool) -> str:
-        last = delivery.attempts.last()
-        if last is None:
-            return "Not sent yet."
-        headers = sent_headers(delivery, last, with_signature=with_signature)
-        return format_html(PLAIN_TEXT, "\n".join(f"{name}: {value}" for name, value in headers.items()))
-
-    @display(description="copy as curl")
-    def curl(self, delivery: Delivery) -> str:
-        return render_to_string("admin/notifications/delivery/curl.html", {"curl": curl(delivery, with_secrets=True)})
-
-    @display(description="curl")
-    def masked_curl(self, delivery: Delivery) -> str:
-        return format_html(PLAIN_TEXT, curl(delivery, with_secrets=False))
+    shown_state = column("state", formatting.delivery_state)
+    last_error = column("error", lambda delivery: delivery.error or "-")
+    created_minute = column("created", lambda delivery: to_the_minute(delivery.created_at))
+    created = column("created", lambda delivery: exact(delivery.created_at))
+    last_attempt = column("last attempt", lambda delivery: ago_titled(delivery.attempted_at))
+    attempted = column("last attempt", lambda delivery: exact(delivery.attempted_at))
+    next_attempt = column("next attempt", formatting.next_attempt)
+    trace = column("trace ID", lambda delivery: trace_id(delivery.traceparent) or "-")
+    target = column("webhook", lambda delivery: formatting.target(delivery, with_secrets=True))
+    masked_target = column("webhook", lambda delivery: formatting.target(delivery, with_secrets=False))
+    headers = column("headers", lambda delivery: formatting.headers(delivery, with_secrets=True))
+    masked_headers = column("headers", lambda delivery: formatting.headers(delivery, with_secrets=False))
+    shown_body = column("body", formatting.body)
+    message = column("message", formatting.message)
+    curl = column("copy as curl", formatting.curl_to_copy)
+    masked_curl = column("curl", lambda delivery: plain_text(curl(delivery, with_secrets=False)))
 
     @admin.action(description="Replay selected deliveries", permissions=["send"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse:
@@ -260,22 +176,6 @@ class DeliveryAdmin(ReadOnlyAdmin):
             text += f" No longer gone: {revived}."
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
         return pending.leave()
-
-
-def state_name(delivery: Delivery) -> str:
-    """Return the state; of a pending delivery, whether it was tried or waits behind others."""
-    webhook = delivery.notification
-    if delivery.state != Delivery.State.PENDING or not webhook.enabled or webhook.gone_at:
-        return delivery.state
-    if delivery.attempts_made:
-        return "retrying"
-    return "waiting" if is_retried(webhook) else delivery.state
-
-
-def request_fields(delivery: Delivery | None, secret: str) -> list[str]:
-    if delivery and delivery.notification.is_email:
-        return ["message"]
-    return [f"{secret}headers", "shown_body", f"{secret}curl"]
 
 
 def targets(request: HttpRequest, deliveries: QuerySet[Delivery]) -> Table:

@@ -1,10 +1,26 @@
-"""The state of a webhook, as lists and pages show it."""
+"""Webhooks and deliveries, as lists and pages show them."""
 
+import json
+
+from django.template.loader import render_to_string
+from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.safestring import mark_safe
 
-from notifications.models import Notification
-from relayer_service.console.dates import to_the_minute
+from notifications.console.curl import curl, sent_headers
+from notifications.delivery import counts, texts
+from notifications.delivery.posting import request_body
+from notifications.models import Delivery, Notification
+from relayer_service.console.dates import to_the_minute, until
 from relayer_service.console.overview.dashboard import label
+from relayer_service.console.references import link
+
+VARIANTS: dict[str, str] = {
+    Delivery.State.PENDING: "info",
+    Delivery.State.DELIVERED: "success",
+    Delivery.State.FAILED: "danger",
+}
+IN_TURN = mark_safe('<span title="While a webhook fails, one delivery at a time is tried.">in its turn</span>')
 
 
 def is_retried(notification: Notification) -> bool:
@@ -33,3 +49,62 @@ def state_label(notification: Notification) -> str:
 def state_with_details(notification: Notification) -> str:
     details = state(notification)[2]
     return format_html("{} {}", state_label(notification), details) if details else state_label(notification)
+
+
+def signing_key(notification: Notification) -> str:
+    return label("set", "success") if notification.has_signing_key else label("none", "warning")
+
+
+def skipped_events(notification: Notification) -> str:
+    count = counts.skipped_events(notification)
+    return f"{count:,} while it was disabled" if count else "none"
+
+
+def delivery_state(delivery: Delivery) -> str:
+    """Return the label of the state; of a pending delivery, whether it was tried or waits behind others."""
+    webhook, name = delivery.notification, delivery.state
+    if delivery.state == Delivery.State.PENDING and webhook.enabled and not webhook.gone_at:
+        name = "retrying" if delivery.attempts_made else "waiting" if is_retried(webhook) else name
+    return label(name, VARIANTS[delivery.state])
+
+
+def next_attempt(delivery: Delivery) -> str:
+    if delivery.due_at is None:
+        return "-"
+    if not delivery.notification.enabled:
+        return "held while the webhook is disabled"
+    is_due = delivery.due_at <= timezone.now()
+    if is_due and is_retried(delivery.notification):
+        return IN_TURN
+    return "in progress" if delivery.lease and not is_due else until(delivery.due_at)
+
+
+def target(delivery: Delivery, *, with_secrets: bool) -> str:
+    webhook = delivery.notification
+    return format_html("{} ({})", link(webhook), webhook.shown_url if with_secrets else webhook.masked_url)
+
+
+def headers(delivery: Delivery, *, with_secrets: bool) -> str:
+    last = delivery.attempts.last()
+    if last is None:
+        return "Not sent yet."
+    lines = (f"{name}: {value}" for name, value in sent_headers(delivery, last, with_signature=with_secrets).items())
+    return plain_text("\n".join(lines))
+
+
+def body(delivery: Delivery) -> str:
+    return plain_text(json.dumps(json.loads(request_body(delivery)), indent=2, ensure_ascii=False))
+
+
+def message(delivery: Delivery) -> str:
+    event = bytes(delivery.body)
+    return plain_text(f"Subject: {texts.subject(event)}\n\n{texts.text(event)}")
+
+
+def curl_to_copy(delivery: Delivery) -> str:
+    return render_to_string("admin/notifications/delivery/curl.html", {"curl": curl(delivery, with_secrets=True)})
+
+
+def plain_text(text: str) -> str:
+    """Return a text as it is: the response of a target is untrusted."""
+    return format_html('<pre class="plain-text">{}</pre>', text)

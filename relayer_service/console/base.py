@@ -1,6 +1,6 @@
 """Base classes of the admin's pages: resources, which staff change, and logs, which are read-only."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -35,6 +35,11 @@ from relayer_service.console.references import is_key
 from relayer_service.database import substrings
 
 DELETE = "delete_selected"
+
+
+def column(description: str, show: Callable[[Any], str], **options: Any) -> Any:
+    """Return an attribute of an admin: a column of its list, or a field of its page, that shows a text of each row."""
+    return staticmethod(display(description=description, **options)(lambda row: show(row)))
 
 
 class KeySelect(AutocompleteSelect):

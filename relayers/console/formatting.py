@@ -1,13 +1,12 @@
 """States, balances and addresses of relayers, as the admin shows them."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.admin.utils import model_ngettext
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
-from unfold.decorators import display
 
 from chain.networks import Network, networks
 from chain.units import coins, rounded_coins
@@ -38,11 +37,6 @@ ADDRESS = """
         </button>
     </span>
 """
-
-
-def column(description: str, show: Callable[[Any], str], **options: Any) -> Any:
-    """Return an attribute of an admin: a column of its list, or a field of its page, that shows a text of each row."""
-    return staticmethod(display(description=description, **options)(lambda row: show(row)))
 
 
 def report(model_admin: Any, request: HttpRequest, done: str, count: int, skipped: int, reason: str) -> None:

@@ -1,14 +1,14 @@
-"""Prices and states of fee tokens in the admin."""
+"""Prices, sources and states of fee tokens in the admin."""
 
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 
 from chain.networks import networks
 from relayer_service.console.dates import ago
 from relayer_service.console.overview.dashboard import label
-from rpc.models import FeeToken
+from rpc.models import FeeToken, PriceSource
 
 VARIANTS = {"ok": "success", "stale": "warning", "failed": "danger", "not read yet": "default", "off": "info"}
 # Digits of a rate in a list; the token's page shows the exact one.
@@ -25,6 +25,21 @@ def price(token: FeeToken) -> str:
         return "unknown"
     exact, shown = (per_coin(token, rate) for rate in (token.rate_text, short(token)))
     return format_html('<div title="{}">{}</div><div class="price-age">{}</div>', exact, shown, price_age(token))
+
+
+def sources(token: FeeToken) -> str:
+    return format_html_join("", "<div>{}</div>", ((source,) for source in token.sources.all())) or "none"
+
+
+def sources_with_facts(token: FeeToken) -> str:
+    lines = ((source, ", ".join(facts(source))) for source in token.sources.all())
+    return format_html_join("", '<div class="break-all">{}: {}</div>', lines) or "none"
+
+
+def facts(source: PriceSource) -> list[str]:
+    titles = {column.name: column.verbose_name for column in PriceSource._meta.fields}
+    values = ((titles[name], getattr(source, name)) for name in source.fields_of(source.kind))
+    return [f"{title} {value}" for title, value in values if value not in {"", None}]
 
 
 def short(token: FeeToken) -> str:

@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from notifications.console.delivery_log import VARIANTS
 from notifications.console.filters import SUBJECT
+from notifications.console.formatting import VARIANTS
 from notifications.models import Delivery
 from relayer_service.console.dates import exact
 from relayer_service.console.overview.dashboard import label
