@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_origin, get_type_hints
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, ValidationError
@@ -49,66 +49,15 @@ class Mempool(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True)
-class Network:
-    name: str
-    chain_id: int
-    symbol: str
-    decimals: int
-    block_seconds: float
-    kind: NetworkKind
-    rpc_urls: tuple[str, ...]
-    testnet: bool = False
-    # The minimum priority fee in wei, and basis points.
-    tip_floor: int | None = None
-    base_fee_margin_bps: int | None = None
-    gas_buffer_bps: int | None = None
-    l1_fee_margin_bps: int | None = None
-    base_fee_rule: BaseFeeRule = BaseFeeRule.EIP_1559
-    # Whether the fee history reports how full blocks were.
-    reports_fullness: bool = True
-    # The part of unused gas that is charged, in basis points.
-    unused_gas_charge_bps: int = 0
-    # Maximum gas, bytes of creation code, bytes when signed, and blobs of a transaction; None if unknown.
-    tx_gas_cap: int | None = None
-    max_initcode: int | None = 49_152
-    max_tx_bytes: int | None = 131_072
-    blobs_per_tx: int | None = None
-    # Whether calldata has the minimum price in gas of EIP-7623.
-    has_data_floor: bool = True
-    # A node whose head block is older is behind; None if blocks are mined on demand.
-    max_head_age_seconds: int | None = None
-    # Blocks until a transaction is final; None if nodes support the tag `finalized`.
-    finality_depth: int | None = None
-    # Blocks until a transaction is confirmed, counted from its own block.
-    confirmations: int = 12
-    # Maximum number of unmined transactions of an account.
-    window: int = 16
-    mempool: Mempool = Mempool.PUBLIC
-    # Maximum price of a unit of gas for relayers without a cap, in wei: a node that lies must not burn funds.
-    max_gas_price: int = 10_000 * 10**9
-    # Maximum tip that nodes are believed, in wei; None for a tenth of the above.
-    max_priority_fee: int | None = None
-    # Nodes that keep transactions to themselves until a block has them; never read from.
-    private_rpc_urls: tuple[str, ...] = ()
-    explorer: str = ""
-    # Chainlink's sequencer uptime feed.
-    sequencer_feed: str = ""
-    network_type: str = "evm"
-
-    @property
-    def tip_ceiling(self) -> int:
-        return self.max_gas_price // 10 if self.max_priority_fee is None else self.max_priority_fee
-
-
-# Raises a ValidationError if the value of a field is invalid.
-Check = Callable[[Any], None]
+# Returns the value of a field as it is stored; raises a ValidationError if it is invalid.
+Check = Callable[[Any], Any]
 
 
 def _must_be(description: str, is_valid: Callable[[Any], bool]) -> Check:
-    def check(value: Any) -> None:
+    def check(value: Any) -> Any:
         if not is_valid(value):
             raise ValidationError(f"must be {description}")
+        return value
 
     return check
 
@@ -121,7 +70,8 @@ def _whole(minimum: int, maximum: int | None = None) -> Check:
 
 
 def _one_of(choices: type[StrEnum]) -> Check:
-    return _must_be(f"one of: {', '.join(choices)}", lambda value: value in [*choices])
+    check = _must_be(f"one of: {', '.join(choices)}", lambda value: value in [*choices])
+    return lambda value: choices(check(value))
 
 
 _object = _must_be("an object", lambda value: isinstance(value, dict))
@@ -132,51 +82,76 @@ _seconds = _must_be("a number above 0", lambda value: type(value) in {int, float
 _address = _must_be("a checksummed address", lambda value: isinstance(value, str) and is_checksum_address(value))
 
 
-def _urls(value: Any) -> None:
-    _list(value)
-    for url in value:
-        _text(url)
-        validate_http_url(url)
+def _urls(value: Any) -> tuple[str, ...]:
+    for url in _list(value):
+        validate_http_url(_text(url))
+    return tuple(value)
 
 
-def _public_url(value: Any) -> None:
-    _urls([value])
-    refuse_user_info(value)
+def _public_url(value: Any) -> str:
+    (url,) = _urls([value])
+    refuse_user_info(url)
+    return url
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network, with the check of each field that a file can have."""
+
+    name: str
+    chain_id: Annotated[int, _whole(1, 2**63 - 1)]
+    symbol: Annotated[str, _text]
+    decimals: Annotated[int, _whole(0, 255)]
+    block_seconds: Annotated[float, _seconds]
+    kind: Annotated[NetworkKind, _one_of(NetworkKind)] = NetworkKind.NONE
+    rpc_urls: Annotated[tuple[str, ...], _urls] = ()
+    testnet: Annotated[bool, _boolean] = False
+    # How fees are quoted: the minimum priority fee in wei, and basis points.
+    tip_floor: Annotated[int, _whole(0)] = 1_000_000
+    base_fee_margin_bps: Annotated[int, _whole(0)] = 2_000
+    gas_buffer_bps: Annotated[int, _whole(0)] = 1_000
+    l1_fee_margin_bps: Annotated[int, _whole(0)] = 1_000
+    base_fee_rule: Annotated[BaseFeeRule, _one_of(BaseFeeRule)] = BaseFeeRule.EIP_1559
+    # Whether the fee history reports how full blocks were.
+    reports_fullness: Annotated[bool, _boolean] = True
+    # The part of unused gas that is charged, in basis points.
+    unused_gas_charge_bps: Annotated[int, _whole(0, 10_000)] = 0
+    # Maximum gas, bytes of creation code, bytes when signed, and blobs of a transaction; None if unknown.
+    tx_gas_cap: Annotated[int | None, _whole(21_000)] = None
+    max_initcode: Annotated[int | None, _whole(1)] = 49_152
+    max_tx_bytes: Annotated[int | None, _whole(1_000)] = 131_072
+    blobs_per_tx: Annotated[int | None, _whole(0)] = None
+    # Whether calldata has the minimum price in gas of EIP-7623.
+    has_data_floor: Annotated[bool, _boolean] = True
+    # A node whose head block is older is behind; None if blocks are mined on demand.
+    max_head_age_seconds: Annotated[int | None, _whole(1)] = None
+    # Blocks until a transaction is final; None if nodes support the tag `finalized`.
+    finality_depth: Annotated[int | None, _whole(0)] = None
+    # Blocks until a transaction is confirmed, counted from its own block.
+    confirmations: Annotated[int, _whole(1)] = 12
+    # Maximum number of unmined transactions of an account.
+    window: Annotated[int, _whole(1, 1_000)] = 16
+    mempool: Annotated[Mempool, _one_of(Mempool)] = Mempool.PUBLIC
+    # Maximum price of a unit of gas for relayers without a cap, in wei: a node that lies must not burn funds.
+    max_gas_price: Annotated[int, _whole(1, 2**128 - 1)] = 10_000 * 10**9
+    # Maximum tip that nodes are believed, in wei; None for a tenth of the above.
+    max_priority_fee: Annotated[int | None, _whole(0, 2**128 - 1)] = None
+    # Nodes that keep transactions to themselves until a block has them; never read from.
+    private_rpc_urls: Annotated[tuple[str, ...], _urls] = ()
+    explorer: Annotated[str, _public_url] = ""
+    # Chainlink's sequencer uptime feed.
+    sequencer_feed: Annotated[str, _address] = ""
+    network_type: str = "evm"
+
+    @property
+    def tip_ceiling(self) -> int:
+        return self.max_gas_price // 10 if self.max_priority_fee is None else self.max_priority_fee
 
 
 REQUIRED = ("chain_id", "symbol", "decimals", "block_seconds")
+_HINTS = get_type_hints(Network, include_extras=True).items()
 # The fields of a file.
-CHECKS: dict[str, Check] = {
-    "chain_id": _whole(1, 2**63 - 1),
-    "symbol": _text,
-    "decimals": _whole(0, 255),
-    "block_seconds": _seconds,
-    "kind": _one_of(NetworkKind),
-    "rpc_urls": _urls,
-    "testnet": _boolean,
-    "tip_floor": _whole(0),
-    "base_fee_margin_bps": _whole(0),
-    "gas_buffer_bps": _whole(0),
-    "l1_fee_margin_bps": _whole(0),
-    "base_fee_rule": _one_of(BaseFeeRule),
-    "reports_fullness": _boolean,
-    "unused_gas_charge_bps": _whole(0, 10_000),
-    "tx_gas_cap": _whole(21_000),
-    "max_initcode": _whole(1),
-    "max_tx_bytes": _whole(1_000),
-    "blobs_per_tx": _whole(0),
-    "has_data_floor": _boolean,
-    "max_head_age_seconds": _whole(1),
-    "finality_depth": _whole(0),
-    "confirmations": _whole(1),
-    "window": _whole(1, 1_000),
-    "mempool": _one_of(Mempool),
-    "max_gas_price": _whole(1, 2**128 - 1),
-    "max_priority_fee": _whole(0, 2**128 - 1),
-    "private_rpc_urls": _urls,
-    "explorer": _public_url,
-    "sequencer_feed": _address,
-}
+CHECKS: dict[str, Check] = {name: hint.__metadata__[0] for name, hint in _HINTS if get_origin(hint) is Annotated}
 WITH_DEFAULT = {"max_initcode", "max_tx_bytes"}
 # Field names of earlier releases.
 RENAMED = {"l1_fee": "kind"}
@@ -218,15 +193,9 @@ def parse_network(name: str, entry: Any) -> Network:
         raise ValidationError(f"{missing[0]}: this field is required")
     for key, value in values.items():
         try:
-            if value is not None:
-                CHECKS[key](value)
+            values[key] = None if value is None else CHECKS[key](value)
         except ValidationError as error:
             raise ValidationError(f"{key}: {error.message}") from None
-    values["kind"] = NetworkKind(values.get("kind", NetworkKind.NONE))
-    values["base_fee_rule"] = BaseFeeRule(values.get("base_fee_rule", BaseFeeRule.EIP_1559))
-    values["mempool"] = Mempool(values.get("mempool", Mempool.PUBLIC))
-    for key in ("rpc_urls", "private_rpc_urls"):
-        values[key] = tuple(values.get(key, ()))
     return Network(name=name, **values)
 
 

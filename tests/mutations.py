@@ -330,8 +330,8 @@ MUTATIONS: dict[int, Mutation] = {
     42: Mutation(
         "A transfer has a buffer too.",
         "chain/fees/native_fee.py",
-        "buffer_bps = 0 if is_transfer else rules.gas_buffer_bps",
-        "buffer_bps = rules.gas_buffer_bps",
+        "buffer_bps = 0 if is_transfer else network.gas_buffer_bps",
+        "buffer_bps = network.gas_buffer_bps",
         ("tests/chain/test_native_fee.py",),
     ),
     43: Mutation(

@@ -5,7 +5,6 @@ The latter is limited by the transaction's price fields and the sender's price c
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Self
 
 from chain.errors import CannotBeIncluded, InsufficientData, PriceCapTooLow
 from chain.fees.fee_history import BaseFeeSource, Market
@@ -14,34 +13,6 @@ from chain.nodes.plausibility import MAX_CHANGE_DENOMINATOR
 from chain.transactions import Transaction
 from chain.units import gwei
 from relayer_service.amounts import with_bps
-
-DEFAULT_PRIORITY_FEE_FLOOR = 1_000_000
-DEFAULT_BASE_FEE_MARGIN_BPS = 2_000
-DEFAULT_GAS_BUFFER_BPS = 1_000
-DEFAULT_L1_FEE_MARGIN_BPS = 1_000
-
-
-@dataclass(frozen=True)
-class FeeRules:
-    """How fees are quoted: by the network's values, or the defaults."""
-
-    priority_fee_floor: int
-    base_fee_margin_bps: int
-    gas_buffer_bps: int
-    l1_fee_margin_bps: int = DEFAULT_L1_FEE_MARGIN_BPS
-
-    @classmethod
-    def for_network(cls, network: Network) -> Self:
-        return cls(
-            _or_default(network.tip_floor, DEFAULT_PRIORITY_FEE_FLOOR),
-            _or_default(network.base_fee_margin_bps, DEFAULT_BASE_FEE_MARGIN_BPS),
-            _or_default(network.gas_buffer_bps, DEFAULT_GAS_BUFFER_BPS),
-            _or_default(network.l1_fee_margin_bps, DEFAULT_L1_FEE_MARGIN_BPS),
-        )
-
-
-def _or_default(value: int | None, default: int) -> int:
-    return default if value is None else value
 
 
 @dataclass(frozen=True)
@@ -60,15 +31,15 @@ class GasPrice:
 
 
 def at_market(
-    transaction: Transaction, market: Market, rules: FeeRules, *, cap: int | None, pays_priority_fee: bool = True
+    transaction: Transaction, market: Market, network: Network, *, cap: int | None, pays_priority_fee: bool = True
 ) -> GasPrice:
     """Return the price on a network with a base fee; the maximum includes a margin, as the base fee may rise."""
     base_fee, limit = market.base_fee, transaction.prices.limit
     _check_offer(transaction, cap, base_fee)
-    priority_fee = _priority_fee(transaction, market, rules) if pays_priority_fee else 0
+    priority_fee = _priority_fee(transaction, market, network) if pays_priority_fee else 0
     price = GasPrice(
         expected=base_fee + priority_fee,
-        maximum=with_bps(base_fee, rules.base_fee_margin_bps) + priority_fee,
+        maximum=with_bps(base_fee, network.base_fee_margin_bps) + priority_fee,
         base_fee=base_fee,
         base_fee_source=market.base_fee_source,
         priority_fee=priority_fee,
@@ -85,14 +56,14 @@ def _check_offer(transaction: Transaction, cap: int | None, base_fee: int, prefi
         raise CannotBeIncluded(f"it offers {gwei(limit)} per gas, below the next base fee of {prefix}{gwei(base_fee)}")
 
 
-def _priority_fee(transaction: Transaction, market: Market, rules: FeeRules) -> int:
+def _priority_fee(transaction: Transaction, market: Market, network: Network) -> int:
     own = transaction.prices
     if transaction.is_signed and own.gas_price is not None:
         # A legacy price is paid in full.
         return own.gas_price - market.base_fee
     if transaction.is_signed and own.max_priority_fee is not None:
         return own.max_priority_fee
-    offered = max(market.priority_fee, rules.priority_fee_floor)
+    offered = max(market.priority_fee, network.tip_floor)
     return offered if own.max_priority_fee is None else min(offered, own.max_priority_fee)
 
 

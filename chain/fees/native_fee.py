@@ -10,7 +10,7 @@ from typing import Any
 from chain import limits
 from chain.errors import CannotBeIncluded
 from chain.fees import fee_history, gas_price
-from chain.fees.gas_price import FeeRules, GasPrice
+from chain.fees.gas_price import GasPrice
 from chain.fees.network_fees import KINDS, Charges, FeeModel
 from chain.networks import BaseFeeRule, Network
 from chain.nodes.head import Head
@@ -90,15 +90,15 @@ def compute(
     speed: str | None = None,
 ) -> NativeFee:
     """Return the exact fee from the values read."""
-    model, rules, cap = KINDS[network.kind], FeeRules.for_network(network), options.price_cap
-    gas = _gas(network, model, rules, transaction, found["gas"].gas if options.estimate_gas else None)
+    model, cap = KINDS[network.kind], options.price_cap
+    gas = _gas(network, model, transaction, found["gas"].gas if options.estimate_gas else None)
     if _has_base_fee(network, options):
         market = model.market(network, found, speed)
-        price = gas_price.at_market(transaction, market, rules, cap=cap, pays_priority_fee=model.pays_priority_fee)
+        price = gas_price.at_market(transaction, market, network, cap=cap, pays_priority_fee=model.pays_priority_fee)
     else:
         price = gas_price.at_single_price(transaction, found["gas_price"], found["head"].base_fee, cap=cap)
-    charges = model.charges(found, gas.paid, rules.l1_fee_margin_bps)
-    blob_fee = _blob_fee(transaction, rules, found.get("blob_price", 0))
+    charges = model.charges(found, gas.paid, network.l1_fee_margin_bps)
+    blob_fee = _blob_fee(transaction, network, found.get("blob_price", 0))
     return NativeFee(network, found["head"], sender, gas, price, charges, blob_fee)
 
 
@@ -112,7 +112,7 @@ def _has_base_fee(network: Network, options: FeeOptions) -> bool:
     return options.use_base_fee and network.base_fee_rule != BaseFeeRule.NONE
 
 
-def _gas(network: Network, model: FeeModel, rules: FeeRules, transaction: Transaction, estimate: int | None) -> Gas:
+def _gas(network: Network, model: FeeModel, transaction: Transaction, estimate: int | None) -> Gas:
     if estimate is None:
         return Gas(transaction.gas, False, 0, Amount(transaction.gas, transaction.gas))
     limit, needed = transaction.gas_limit, estimate
@@ -121,7 +121,7 @@ def _gas(network: Network, model: FeeModel, rules: FeeRules, transaction: Transa
             raise CannotBeIncluded(f"its gas limit is {limit}, and it needs {estimate}")
         needed = min(estimate, limit)
     is_transfer = needed == limits.TRANSFER_GAS and not model.has_l1_gas
-    buffer_bps = 0 if is_transfer else rules.gas_buffer_bps
+    buffer_bps = 0 if is_transfer else network.gas_buffer_bps
     buffered: Fraction | int = with_bps(needed, buffer_bps)
     if network.tx_gas_cap is not None:
         if needed > network.tx_gas_cap:
@@ -138,11 +138,11 @@ def _gas(network: Network, model: FeeModel, rules: FeeRules, transaction: Transa
     return Gas(estimate, True, buffer_bps, used)
 
 
-def _blob_fee(transaction: Transaction, rules: FeeRules, price: int) -> Amount:
+def _blob_fee(transaction: Transaction, network: Network, price: int) -> Amount:
     if not transaction.blob_hashes:
         return NOTHING
     limit = transaction.prices.max_blob_fee
-    maximum: Fraction | int = with_bps(price, rules.base_fee_margin_bps)
+    maximum: Fraction | int = with_bps(price, network.base_fee_margin_bps)
     if limit is not None and limit < price:
         raise CannotBeIncluded(f"it offers {gwei(limit)} per blob gas, below the blob base fee of {gwei(price)}")
     if limit is not None:

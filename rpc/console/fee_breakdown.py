@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from chain.fees.fee_history import BaseFeeSource
-from chain.fees.gas_price import FeeRules, GasPrice
+from chain.fees.gas_price import GasPrice
 from chain.fees.native_fee import NativeFee
 from chain.networks import Network
 from relayer_service.amounts import Amount, decimal_text, rate_text
@@ -76,7 +76,7 @@ def _price_note(price: GasPrice, network: Network) -> str:
         return "limited by the transaction's gas price"
     if price.base_fee is None:
         return "reported by the node"
-    return f"the base fee may rise by {percent(FeeRules.for_network(network).base_fee_margin_bps)}"
+    return f"the base fee may rise by {percent(network.base_fee_margin_bps)}"
 
 
 def _fees(fee: NativeFee) -> Iterator[Item]:
@@ -84,7 +84,7 @@ def _fees(fee: NativeFee) -> Iterator[Item]:
         return f"{exact(amount, fee.network.decimals)} {fee.network.symbol}"
 
     yield _amount("Gas fee", fee.gas_fee, coins)
-    l1_margin = percent(FeeRules.for_network(fee.network).l1_fee_margin_bps)
+    l1_margin = percent(fee.network.l1_fee_margin_bps)
     charges = {
         "L1 data fee": (fee.charges.l1_fee, f"may rise by {l1_margin}"),
         "Operator fee": (fee.charges.operator_fee, ""),

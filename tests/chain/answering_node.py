@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import rlp
 
-from chain.networks import Network, networks
+from chain.networks import Network, networks, parse_network
 from tests.chain import faults
 
 RECEIVER = "0x000000000000000000000000000000000000bEEF"
@@ -60,6 +60,18 @@ def change_network(settings: Any, tmp_path: Path) -> Iterator[ChangeNetwork]:
         networks.cache_clear()
 
     yield change
+    networks.cache_clear()
+
+
+@pytest.fixture
+def set_defaults(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChangeNetwork]:
+    def change(**defaults: Any) -> None:
+        """Let networks have these values unless their file has others."""
+        monkeypatch.setattr("chain.networks.parse_network", lambda name, entry: parse_network(name, defaults | entry))
+        networks.cache_clear()
+
+    yield change
+    monkeypatch.setattr("chain.networks.parse_network", parse_network)
     networks.cache_clear()
 
 

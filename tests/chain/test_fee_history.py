@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chain.errors import InsufficientData
-from chain.fees import fee_history, gas_price
+from chain.fees import fee_history
 from chain.fees.fee_history import (
     REQUESTED_PERCENTILES,
     SPEEDS,
@@ -21,10 +21,18 @@ from chain.networks import BaseFeeRule
 from chain.nodes.answers import ChainError
 from chain.nodes.head import Head
 from chain.nodes.plausibility import by_eip_1559
-from tests.chain.answering_node import HEAD, HISTORY, ChangeNetwork, change_network, local_network, node_answering
+from tests.chain.answering_node import (
+    HEAD,
+    HISTORY,
+    ChangeNetwork,
+    change_network,
+    local_network,
+    node_answering,
+    set_defaults,
+)
 from tests.rpc.estimates import ask, failure, fee, quote, relayer_at
 
-__all__ = ["change_network"]
+__all__ = ["change_network", "set_defaults"]
 
 NO_HISTORY = failure(
     -32005,
@@ -53,10 +61,9 @@ def without(name: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def exact(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def exact(settings: Any, set_defaults: ChangeNetwork) -> None:
     """Quote the market as it is: no floor, no margin, and feeQuote to see its parts."""
-    monkeypatch.setattr(gas_price, "DEFAULT_PRIORITY_FEE_FLOOR", 0)
-    monkeypatch.setattr(gas_price, "DEFAULT_BASE_FEE_MARGIN_BPS", 0)
+    set_defaults(tip_floor=0, base_fee_margin_bps=0)
     settings.EXTENSIONS = ["quotes"]
 
 

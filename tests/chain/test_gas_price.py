@@ -9,7 +9,7 @@ import pytest
 
 from chain.errors import CannotBeIncluded, ChainFault, InsufficientData, PriceCapTooLow
 from chain.fees.fee_history import BaseFeeSource, Market
-from chain.fees.gas_price import FeeRules, GasPrice, at_market, at_single_price
+from chain.fees.gas_price import GasPrice, at_market, at_single_price
 from chain.transactions import Transaction, decode
 from tests.chain import encoded
 from tests.chain.answering_node import ChangeNetwork, change_network, local_network, node_answering
@@ -17,7 +17,7 @@ from tests.rpc.estimates import ask, failure, fee, relayer_at
 
 __all__ = ["change_network"]
 
-RULES = FeeRules(priority_fee_floor=0, base_fee_margin_bps=2_000, gas_buffer_bps=0)
+NETWORK = local_network(tip_floor=0, base_fee_margin_bps=2_000, gas_buffer_bps=0)
 # The base fee is 120 with the margin.
 MARKET = Market(base_fee=100, base_fee_source=BaseFeeSource.FEE_HISTORY, priority_fee=7)
 
@@ -62,10 +62,10 @@ def market_price(expected: int, maximum: int, tip: int, **changes: bool) -> GasP
     ],
 )
 def test_a_signed_transaction_costs_what_it_says(fields: dict[str, int], price: GasPrice) -> None:
-    rules = replace(RULES, priority_fee_floor=9)
-    assert at_market(signed(fields), MARKET, rules, cap=None) == price
+    network = replace(NETWORK, tip_floor=9)
+    assert at_market(signed(fields), MARKET, network, cap=None) == price
     # The relayer does not price it: its cap has no say.
-    assert at_market(signed(fields), MARKET, rules, cap=1) == price
+    assert at_market(signed(fields), MARKET, network, cap=1) == price
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_a_signed_transaction_costs_what_it_says(fields: dict[str, int], price: 
 def test_the_price_fields_of_an_unsigned_one_are_limits_and_zero_is_none(
     fields: dict[str, int], price: GasPrice
 ) -> None:
-    assert at_market(unsigned(fields), MARKET, RULES, cap=None) == price
+    assert at_market(unsigned(fields), MARKET, NETWORK, cap=None) == price
 
 
 @pytest.mark.parametrize("transaction", [signed(legacy(99)), signed(dynamic(99, 0)), unsigned(dynamic(99, 99))])
 def test_an_offer_below_the_next_base_fee_cannot_be_included(transaction: Transaction) -> None:
     with pytest.raises(CannotBeIncluded) as raised:
-        at_market(transaction, MARKET, RULES, cap=None)
+        at_market(transaction, MARKET, NETWORK, cap=None)
     assert str(raised.value) == (
         "The transaction cannot be included: it offers 99 wei per gas, below the next base fee of 100 wei."
     )
@@ -106,32 +106,32 @@ def test_an_offer_below_the_next_base_fee_cannot_be_included(transaction: Transa
     ],
 )
 def test_where_tips_are_dropped_the_base_fee_is_all_that_is_paid(transaction: Transaction, price: GasPrice) -> None:
-    rules = replace(RULES, priority_fee_floor=9)
-    assert at_market(transaction, MARKET, rules, cap=None, pays_priority_fee=False) == price
+    network = replace(NETWORK, tip_floor=9)
+    assert at_market(transaction, MARKET, network, cap=None, pays_priority_fee=False) == price
 
 
 @pytest.mark.parametrize(("floor", "tip"), [(6, 7), (8, 8)])
 def test_the_tip_is_not_below_the_floor_but_for_a_transactions_own(floor: int, tip: int) -> None:
-    rules = replace(RULES, priority_fee_floor=floor)
-    assert at_market(UNPRICED, MARKET, rules, cap=None) == market_price(100 + tip, 120 + tip, tip)
-    assert at_market(unsigned(dynamic(0, 3)), MARKET, rules, cap=None) == market_price(103, 123, 3)
+    network = replace(NETWORK, tip_floor=floor)
+    assert at_market(UNPRICED, MARKET, network, cap=None) == market_price(100 + tip, 120 + tip, tip)
+    assert at_market(unsigned(dynamic(0, 3)), MARKET, network, cap=None) == market_price(103, 123, 3)
 
 
 def test_the_base_fee_has_a_margin_and_the_tip_has_none_and_nothing_is_rounded() -> None:
-    market, rules = replace(MARKET, base_fee=101), replace(RULES, base_fee_margin_bps=2_001)
+    market, network = replace(MARKET, base_fee=101), replace(NETWORK, base_fee_margin_bps=2_001)
     # 101 with 20.01 percent more is 121.2101.
     maximum = Fraction(1_282_101, 10_000)
     expected = GasPrice(Fraction(108), maximum, 101, BaseFeeSource.FEE_HISTORY, 7)
-    assert at_market(UNPRICED, market, rules, cap=None) == expected
-    assert at_market(UNPRICED, market, rules, cap=129) == expected
-    assert at_market(UNPRICED, market, rules, cap=128) == replace(expected, maximum=Fraction(128), is_capped=True)
+    assert at_market(UNPRICED, market, network, cap=None) == expected
+    assert at_market(UNPRICED, market, network, cap=129) == expected
+    assert at_market(UNPRICED, market, network, cap=128) == replace(expected, maximum=Fraction(128), is_capped=True)
 
 
 def test_a_base_fee_of_zero_is_one() -> None:
     market = replace(MARKET, base_fee=0)
     expected = GasPrice(Fraction(7), Fraction(7), 0, BaseFeeSource.FEE_HISTORY, 7)
-    assert at_market(UNPRICED, market, RULES, cap=None) == expected
-    assert at_market(UNPRICED, market, RULES, cap=0) == replace(
+    assert at_market(UNPRICED, market, NETWORK, cap=None) == expected
+    assert at_market(UNPRICED, market, NETWORK, cap=0) == replace(
         expected, expected=Fraction(0), maximum=Fraction(0), is_capped=True
     )
 
@@ -145,13 +145,13 @@ def test_a_base_fee_of_zero_is_one() -> None:
     ],
 )
 def test_the_price_is_no_higher_than_the_cap(cap: int | None, price: GasPrice) -> None:
-    assert at_market(UNPRICED, MARKET, RULES, cap=cap) == price
+    assert at_market(UNPRICED, MARKET, NETWORK, cap=cap) == price
 
 
 @pytest.mark.django_db
 def test_a_cap_below_the_next_base_fee_is_an_error_that_names_both() -> None:
     with pytest.raises(PriceCapTooLow) as raised:
-        at_market(UNPRICED, MARKET, RULES, cap=99)
+        at_market(UNPRICED, MARKET, NETWORK, cap=99)
     assert str(raised.value) == "The price cap of 99 wei is below the next base fee of 100 wei."
     with node_answering() as node:
         assert ask(relayer_at(node.url, policies={"gas_price_cap": 99})) == failure(
@@ -205,13 +205,6 @@ def test_where_there_is_a_base_fee_a_single_price_is_held_against_it(
 def test_a_nodes_price_below_its_base_fee_is_not_believed() -> None:
     with pytest.raises(InsufficientData, match="below its base fee"):
         at_single_price(unsigned(dynamic(0, 0)), 87, 100, cap=None)
-
-
-def test_the_network_comes_before_the_defaults() -> None:
-    own = {"tip_floor": 3, "base_fee_margin_bps": 4, "gas_buffer_bps": 5, "l1_fee_margin_bps": 6}
-    assert FeeRules.for_network(local_network(**own)) == FeeRules(3, 4, 5, 6)
-    assert FeeRules.for_network(local_network(**dict.fromkeys(own, 0))) == FeeRules(0, 0, 0, 0)
-    assert FeeRules.for_network(local_network(**dict.fromkeys(own))) == FeeRules(1_000_000, 2_000, 1_000, 1_000)
 
 
 @pytest.mark.django_db

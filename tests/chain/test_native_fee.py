@@ -6,21 +6,26 @@ from typing import Any
 
 import pytest
 
-from chain.fees import gas_price
 from tests.chain import encoded
-from tests.chain.answering_node import ChangeNetwork, change_network, node_answering, unsigned, unsigned_with_blobs
+from tests.chain.answering_node import (
+    ChangeNetwork,
+    change_network,
+    node_answering,
+    set_defaults,
+    unsigned,
+    unsigned_with_blobs,
+)
 from tests.rpc.estimates import ask, failure, fee, quote, relayer_at
 
-__all__ = ["change_network"]
+__all__ = ["change_network", "set_defaults"]
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def plain_prices(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def plain_prices(settings: Any, set_defaults: ChangeNetwork) -> None:
     """Let a unit of gas cost 100 and a tip of 5, expected and at most; and feeQuote show the parts."""
-    monkeypatch.setattr(gas_price, "DEFAULT_PRIORITY_FEE_FLOOR", 0)
-    monkeypatch.setattr(gas_price, "DEFAULT_BASE_FEE_MARGIN_BPS", 0)
+    set_defaults(tip_floor=0, base_fee_margin_bps=0)
     settings.EXTENSIONS = ["quotes"]
 
 
@@ -141,8 +146,8 @@ def test_what_a_rollup_charges_beside_gas_is_part_of_the_fee(change_network: Cha
         assert ask(relayer) == fee("0.0000000000022071")
 
 
-def test_a_blob_costs_its_own_gas_at_its_own_price(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gas_price, "DEFAULT_BASE_FEE_MARGIN_BPS", 5_000)
+def test_a_blob_costs_its_own_gas_at_its_own_price(set_defaults: ChangeNetwork) -> None:
+    set_defaults(tip_floor=0, base_fee_margin_bps=5_000)
     with node_answering(eth_blobBaseFee={"result": "0x3"}) as node:
         relayer = relayer_at(node.url)
         result = quote(relayer, unsigned_with_blobs(2))["result"]
@@ -166,9 +171,9 @@ def blob_transaction(make: Any, price: int) -> str:
     ],
 )
 def test_a_transactions_own_price_of_blobs_bounds_the_maximum(
-    monkeypatch: pytest.MonkeyPatch, make: Any, price: int, maximum: int
+    set_defaults: ChangeNetwork, make: Any, price: int, maximum: int
 ) -> None:
-    monkeypatch.setattr(gas_price, "DEFAULT_BASE_FEE_MARGIN_BPS", 10_000)
+    set_defaults(tip_floor=0, base_fee_margin_bps=10_000)
     with node_answering(eth_blobBaseFee={"result": "0x3"}) as node:
         result = quote(relayer_at(node.url), blob_transaction(make, price))["result"]
     assert result["blob_fee"] == {"expected": str(2 * 131_072 * 3), "maximum": str(2 * 131_072 * maximum)}

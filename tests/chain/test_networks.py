@@ -230,6 +230,16 @@ def test_null_is_not_set(write: Write) -> None:
     assert (ours.max_tx_bytes, same.max_tx_bytes) == (None, 131_072)
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"), [(None, [1_000_000, 2_000, 1_000, 1_000]), (0, [0, 0, 0, 0]), (7, [7, 7, 7, 7])]
+)
+def test_quotes_have_defaults_unless_a_file_has_a_value(write: Write, value: int | None, expected: list[int]) -> None:
+    names = ["tip_floor", "base_fee_margin_bps", "gas_buffer_bps", "l1_fee_margin_bps"]
+    entry = {name: ENTRY[name] for name in networks.REQUIRED} | dict.fromkeys(names, value)
+    found = networks.read(write({"ours": entry}))["ours"]
+    assert [getattr(found, name) for name in names] == expected
+
+
 def test_a_file_may_call_the_kind_by_its_old_name(write: Write) -> None:
     entry = {name: value for name, value in ENTRY.items() if name != "kind"} | {"l1_fee": "arbitrum"}
     assert networks.read(write({"ours": entry}))["ours"].kind is NetworkKind.ARBITRUM

@@ -101,9 +101,9 @@ def test_a_fee_is_that_of_the_independent_computation(
 
 
 def set_rules(network: str, rules: dict[str, int | None]) -> None:
-    own: dict[str, Any] = {
-        name: NETWORKS[network].get(name) if value is None else value for name, value in rules.items()
-    }
+    own: dict[str, Any] = (
+        RULES | NETWORKS[network] | {name: value for name, value in rules.items() if value is not None}
+    )
     networks()[network] = replace(networks()[network], **own)
 
 

@@ -10,7 +10,7 @@ import pytest
 from eth_abi.abi import encode
 from pytest_django import Settings
 
-from chain.fees import gas_price
+from chain.networks import networks
 from relayers.models import Relayer
 from rpc.dispatch import answer
 from rpc.relayer_lookup import RpcRelayer
@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fee_networks")]
 def relayer(chain: Chain, deployed: Deployed, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Relayer:
     """A relayer that offers no more than the market, and whose account and others have tokens."""
     settings.EXTENSIONS = ["quotes"]
-    monkeypatch.setattr(gas_price, "DEFAULT_PRIORITY_FEE_FLOOR", 0)
+    monkeypatch.setitem(networks(), "none", replace(networks()["none"], tip_floor=0))
     for key in KEYS:
         chain.send(deployed.token_6, "mint(address,uint256)", address_of(key), 10**6)
     chain.set_next_base_fee(BASE_FEE)

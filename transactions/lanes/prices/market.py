@@ -12,7 +12,6 @@ from typing import Any
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
 from chain.fees import fee_history
 from chain.fees.gas_estimate import GasEstimate
-from chain.fees.gas_price import FeeRules
 from chain.fees.network_fees import KINDS
 from chain.networks import BaseFeeRule, Network, NetworkKind
 from chain.nodes.failover import Node
@@ -119,7 +118,7 @@ class GasMarket:
         """
         speed, network = speed or Speed.FAST, self.sender.network
         model = KINDS[network.kind]
-        floor = FeeRules.for_network(network).priority_fee_floor if model.pays_priority_fee else 0
+        floor = network.tip_floor if model.pays_priority_fee else 0
         if not self.sender.has_base_fee:
             # A single price is paid in full, the part for the base fee included.
             limit = network.max_gas_price if self.tip_limit is None else self.tip_limit

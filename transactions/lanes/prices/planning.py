@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from chain import limits
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
-from chain.fees.gas_price import FeeRules
 from chain.fees.network_fees import KINDS
 from chain.transactions import NotATransaction, Prices
 from chain.transactions import Transaction as Payload
@@ -238,8 +237,8 @@ class _Planner:
         """Return the maximum of the charges on top of gas, for L1 and for an operator."""
         if self.model.has_l1_gas:
             return 0
-        margin_bps = FeeRules.for_network(self.network).l1_fee_margin_bps
-        charges = self.model.charges(self.context.charges(row), Amount(gas_limit, gas_limit), margin_bps)
+        gas, margin_bps = Amount(gas_limit, gas_limit), self.network.l1_fee_margin_bps
+        charges = self.model.charges(self.context.charges(row), gas, margin_bps)
         return math.ceil(charges.l1_fee.maximum + charges.operator_fee.maximum)
 
     def _check_funds(self, cost: int) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from chain import limits
 from chain.errors import CannotBeIncluded
-from chain.fees.gas_price import FeeRules
 from chain.fees.network_fees import KINDS
 from chain.networks import BaseFeeRule, Network, NetworkKind
 from chain.readings import ChainReading
@@ -71,7 +70,7 @@ def buffered_gas(network: Network, estimate: int, block_gas_limit: int) -> int:
     maximum = check_block_limit(network, estimate, block_gas_limit)
     if estimate == limits.TRANSFER_GAS and not KINDS[network.kind].has_l1_gas:
         return estimate
-    return min(math.ceil(with_bps(estimate, FeeRules.for_network(network).gas_buffer_bps)), maximum)
+    return min(math.ceil(with_bps(estimate, network.gas_buffer_bps)), maximum)
 
 
 def check_block_limit(network: Network, gas: int, block_gas_limit: int) -> int:
