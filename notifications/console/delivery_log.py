@@ -12,7 +12,6 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action
 
 from notifications.console import formatting
-from notifications.console.curl import curl
 from notifications.console.filters import SUBJECT, DeliveryStateFilter, EventFilter, SubjectFilter
 from notifications.console.formatting import plain_text
 from notifications.jobs import SEND, DeliveryKind, ReplayDeliveries, RetryDeliveries
@@ -132,7 +131,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
     shown_body = column("body", formatting.body)
     message = column("message", formatting.message)
     curl = column("copy as curl", formatting.curl_to_copy)
-    masked_curl = column("curl", lambda delivery: plain_text(curl(delivery, with_secrets=False)))
+    masked_curl = column("curl", lambda delivery: plain_text(formatting.curl(delivery, with_secrets=False)))
 
     @admin.action(description="Replay selected deliveries", permissions=["send"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse:

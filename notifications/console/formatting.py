@@ -1,19 +1,23 @@
 """Webhooks and deliveries, as lists and pages show them."""
 
 import json
+import shlex
+from contextlib import suppress
 
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 
-from notifications.console.curl import curl, sent_headers
-from notifications.delivery import counts, texts
+from notifications.delivery import counts, signing, texts
 from notifications.delivery.posting import request_body
 from notifications.models import Delivery, Notification
 from relayer_service.console.dates import to_the_minute, until
 from relayer_service.console.overview.dashboard import label
 from relayer_service.console.references import link
+from relayer_service.net import outgoing
+from relayer_service.net.addresses import mask, without_user_info
+from relayer_service.storage.encryption import DecryptionError
 
 VARIANTS: dict[str, str] = {
     Delivery.State.PENDING: "info",
@@ -85,11 +89,15 @@ def target(delivery: Delivery, *, with_secrets: bool) -> str:
 
 
 def headers(delivery: Delivery, *, with_secrets: bool) -> str:
+    """Return the headers of the last attempt."""
     last = delivery.attempts.last()
     if last is None:
         return "Not sent yet."
-    lines = (f"{name}: {value}" for name, value in sent_headers(delivery, last, with_signature=with_secrets).items())
-    return plain_text("\n".join(lines))
+    # With a signature, anyone could send the event again.
+    sent = outgoing.HEADERS | signing.headers(delivery.identifier, last.started_at, b"", None)
+    if last.signature:
+        sent[signing.SIGNATURE] = last.signature if with_secrets else "***"
+    return plain_text("\n".join(f"{name}: {value}" for name, value in sent.items()))
 
 
 def body(delivery: Delivery) -> str:
@@ -99,6 +107,22 @@ def body(delivery: Delivery) -> str:
 def message(delivery: Delivery) -> str:
     event = bytes(delivery.body)
     return plain_text(f"Subject: {texts.subject(event)}\n\n{texts.text(event)}")
+
+
+def curl(delivery: Delivery, *, with_secrets: bool) -> str:
+    """Return a curl command that sends the request, signed now; with a masked URL and unsigned without secrets."""
+    webhook, sent = delivery.notification, request_body(delivery)
+    key = None
+    with suppress(DecryptionError):
+        key = webhook.signing_key if with_secrets else None
+    try:
+        signed = signing.headers(delivery.identifier, timezone.now(), sent, key, webhook.other_signing_keys())
+    except signing.UnusableKey:
+        signed = signing.headers(delivery.identifier, timezone.now(), sent, None)
+    url = without_user_info(webhook.url) if with_secrets else mask(webhook.url)
+    named = (f"-H {shlex.quote(f'{name}: {value}')}" for name, value in {**outgoing.HEADERS, **signed}.items())
+    lines = ["curl -i -X POST", *named, f"--data-raw {shlex.quote(sent.decode())}", shlex.quote(url)]
+    return " \\\n  ".join(lines)
 
 
 def curl_to_copy(delivery: Delivery) -> str:

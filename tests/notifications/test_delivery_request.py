@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from notifications.console.curl import curl
+from notifications.console.formatting import curl
 from notifications.models import Attempt, Delivery, Notification
 from tests.notifications.admin_pages import shown, staff_who_may
 from tests.notifications.clock import NOON
