@@ -1,4 +1,4 @@
-from notifications.delivery import counts, deleting, outbox, silent_workers
+from notifications.delivery import alerts, counts, deleting, outbox
 from notifications.delivery.sender import sender
 from relayer_service.background.tasks import HEARTBEAT_SECONDS, STOP_SECONDS, periodic, queue, task
 
@@ -17,7 +17,7 @@ def send_due_webhooks() -> None:
 
 @periodic(seconds=HEARTBEAT_SECONDS)
 def report_silent_workers() -> None:
-    silent_workers.report_silent()
+    alerts.report_silent_workers()
 
 
 @periodic(seconds=60)

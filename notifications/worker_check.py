@@ -1,15 +1,20 @@
 """Reports that no worker is running, and that one is again: by whichever process notices first, once.
 
-Every web process checks. As no worker sends the report, the web processes do. `silent_workers` reports one of several.
+Every web process checks. As no worker sends the report, the web processes do. Workers report one of several.
 """
 
+import asyncio
+import uuid
+from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
 
-from notifications.delivery.without_worker import send_due
+from notifications.delivery import posting
+from notifications.delivery.outbox import MAX_CLAIMED, OutboxBatch, due_targets
 from notifications.emitting import emit_to_all
 from notifications.events import WORKER_RESUMED, WORKER_STOPPED, Data, Event, WorkerData, WorkerStoppedData
+from notifications.models import Delivery
 from relayer_service.background.tasks import HEARTBEAT
 from relayer_service.database.clock import database_now, timestamp
 from relayer_service.health.views import MAX_BEAT_AGE
@@ -29,7 +34,7 @@ def check() -> None:
     elif is_running and run.stopped_since is not None:
         report(WORKER_RESUMED, WorkerData(stopped_since=timestamp(run.stopped_since)), run, None)
     if not is_running:
-        send_due([WORKER_STOPPED.name, WORKER_RESUMED.name])
+        send_due(WORKER_STOPPED.name, WORKER_RESUMED.name)
 
 
 def is_silent(run: PeriodicRun) -> bool:
@@ -48,3 +53,19 @@ def report(event: Event[Data], data: Data, seen: PeriodicRun, stopped_since: dat
                 # Reported together.
                 WorkerProcess.objects.all().delete()
             emit_to_all(event, data)
+
+
+def send_due(*events: str) -> None:
+    """Make one attempt at each due delivery of these events, under a lease like a worker's."""
+    targets, lease = due_targets(*events), uuid.uuid4()
+    claimed: list[Delivery] = []
+    for pk in targets:
+        claimed += OutboxBatch(pk, lease, room=MAX_CLAIMED, events=events).run(include_failing=True)
+    outcomes = asyncio.run(_attempt(claimed))
+    for pk in targets:
+        OutboxBatch(pk, lease, [each for each in outcomes if each.delivery.notification_id == pk]).run(False)
+
+
+async def _attempt(deliveries: Iterable[Delivery]) -> list[posting.Outcome]:
+    async with posting.open_session() as session:
+        return await asyncio.gather(*(posting.send(session, delivery) for delivery in deliveries))

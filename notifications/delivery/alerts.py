@@ -1,4 +1,4 @@
-"""Alerts: the events that other targets receive about one that fails or is gone.
+"""Alerts: the events that other targets receive about one that fails or is gone, and about a stopped worker.
 
 Storms are bounded. Only working targets that chose the event are alerted, at most `MAX_ALERTED` of them, on a change
 of state, and at most once an hour about a target whose failures come and go. Attempts at an alert never cause
@@ -9,6 +9,7 @@ which is sent once.
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from notifications import events, subscriptions
@@ -16,6 +17,7 @@ from notifications.delivery.creating import create_deliveries
 from notifications.delivery.posting import Outcome
 from notifications.models import Notification
 from relayer_service.database.clock import database_now, timestamp
+from relayer_service.models import MAX_MISSED, WorkerProcess
 
 MAX_ALERTED = 100
 MIN_INTERVAL = timedelta(hours=1)
@@ -46,6 +48,21 @@ def is_news(target: Notification, now: datetime) -> bool:
     assert target.failing_since is not None
     announced = target.failing_announced_at
     return announced is None or (announced < target.failing_since and now - announced >= MIN_INTERVAL)
+
+
+def report_silent_workers() -> None:
+    """Report, once, workers that were killed or hang while others run. The sweep sends the reports."""
+    for silent in WorkerProcess.objects.silent():
+        with transaction.atomic():
+            unchanged = WorkerProcess.objects.filter(name=silent.name, beat_at=silent.beat_at, silent_since=None)
+            if not unchanged.update(silent_since=silent.beat_at):
+                continue
+            data = events.WorkerStoppedData(
+                stopped_since=timestamp(silent.beat_at),
+                worker=silent.name,
+                workers_left=WorkerProcess.objects.filter(missed__lte=MAX_MISSED).count(),
+            )
+            create_deliveries(events.WORKER_STOPPED, working_targets(events.WORKER_STOPPED.name)[:MAX_ALERTED], data)
 
 
 def alert_others(event: events.Event[events.Data], target: Notification, data: events.Data) -> set[int]:

@@ -37,8 +37,11 @@ LEASE_MARGIN_SECONDS = 5
 GONE = "Not sent: the webhook returned 410 Gone."
 
 
-def due_targets() -> list[int]:
+def due_targets(*events: str) -> list[int]:
+    """Return the keys of the targets that deliveries are due to, of these events or of all."""
     due = Delivery.objects.filter(notification=OuterRef("pk"), due_at__lte=DatabaseNow())
+    if events:
+        due = due.filter(event__in=events)
     return list(Notification.objects.filter(Exists(due), enabled=True).values_list("pk", flat=True))
 
 

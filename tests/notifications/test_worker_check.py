@@ -12,7 +12,7 @@ from django.utils import timezone
 from huey.consumer import Consumer
 from pytest_django import Settings
 
-from notifications.delivery.silent_workers import report_silent
+from notifications.delivery.alerts import report_silent_workers
 from notifications.models import Delivery, Notification, mailto
 from notifications.worker_check import check
 from relayer_service.background.tasks import Worker, process_name
@@ -119,7 +119,7 @@ def test_one_of_several_workers_that_is_killed_is_reported_once(clock: Clock) ->
         clock.forward(10)
         WorkerProcess.objects.beat("b:2")
         assert len(reported()) == (number > MAX_MISSED)
-        report_silent()
+        report_silent_workers()
     assert reported() == [{**SINCE, "worker": "a:1", "workers_left": 1}]
     assert [worker.name for worker in WorkerProcess.objects.all()] == ["b:2"]
 
@@ -129,14 +129,14 @@ def test_workers_that_all_stopped_are_reported_together_and_those_that_beat_are_
     create_notification(events="worker.stopped", url="http://127.0.0.1:1")
     for _ in range(2 * MAX_MISSED):
         WorkerProcess.objects.beat("a:1")
-        report_silent()
-        report_silent()
+        report_silent_workers()
+        report_silent_workers()
     assert reported() == []
     beat(NOON)
     clock.forward(60)
     check()
     for _ in range(MAX_MISSED + 1):
-        report_silent()
+        report_silent_workers()
     assert reported() == [NONE_LEFT]
 
 
