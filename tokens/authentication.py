@@ -1,12 +1,10 @@
 """Bearer authentication: from the Authorization header to a token and its user."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import time
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import User
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
@@ -15,9 +13,6 @@ from relayer_service.database.ttl_cache import TTLCache
 from tokens import credentials
 from tokens.models import AccessToken, verified_tokens
 from tokens.tasks import record_use
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 logger = logging.getLogger(__name__)
 

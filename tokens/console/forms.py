@@ -133,20 +133,17 @@ class RelayersField(forms.MultipleChoiceField):
         return True
 
 
-class SuccessorsField(forms.ChoiceField):
-    """Whether revoking a token revokes its successors; without an answer, it does."""
-
-    def __init__(self, label: str) -> None:
-        choices = [
-            ("disable", f"are revoked too: {WITH_ALL}"),
-            ("keep", f"are still accepted: {ONLY_THIS}"),
-        ]
-        super().__init__(
-            label=label, choices=choices, initial="disable", required=False, widget=UnfoldAdminRadioSelectWidget
-        )
-
-    def clean(self, value: Any) -> bool:
-        return bool(super().clean(value) != "keep")
+def successors_field(label: str) -> forms.TypedChoiceField:
+    """Return the field for whether revoking a token revokes its successors; without an answer, it does."""
+    return forms.TypedChoiceField(
+        label=label,
+        choices=[("disable", f"are revoked too: {WITH_ALL}"), ("keep", f"are still accepted: {ONLY_THIS}")],
+        coerce=lambda value: value != "keep",
+        empty_value=True,  # type: ignore[arg-type]  # the stubs allow texts only
+        initial="disable",
+        required=False,
+        widget=UnfoldAdminRadioSelectWidget,
+    )
 
 
 def is_within_networks(before: list[str], after: list[str]) -> bool:
@@ -200,7 +197,7 @@ class AccessTokenForm(ResourceForm):
         help_text="They apply in addition to the rules of the relayer, on all networks: a coin is 10^18 wei, whatever "
         "its symbol.",
     )
-    with_successors = SuccessorsField("When it is no longer enabled, its successors")
+    with_successors = successors_field("When it is no longer enabled, its successors")
 
     class Meta:
         model = AccessToken
@@ -242,7 +239,7 @@ class AccessTokenForm(ResourceForm):
 class RevokeForm(ReasonForm):
     """What to do with successors, and why."""
 
-    with_successors = SuccessorsField("Their successors")
+    with_successors = successors_field("Their successors")
     field_order = ("with_successors", "reason")
 
     def __init__(self, data: Any = None, *, successors: str) -> None:
