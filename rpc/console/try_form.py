@@ -24,57 +24,43 @@ ONLY_ENCODED = "Empty this field, or leave the encoded transaction empty."
 UNSENDABLE = "It cannot be sent: the relayer sends transactions without access lists, blobs and authorizations."
 
 
+def text_field(
+    help_text: str = "", attrs: dict[str, Any] | None = None, *, label: str | None = None
+) -> forms.CharField:
+    """Return an optional field, with an area if it has `rows`."""
+    widget = UnfoldAdminTextareaWidget if "rows" in (attrs or {}) else UnfoldAdminTextInputWidget
+    return forms.CharField(label=label, required=False, widget=widget(attrs=attrs), help_text=help_text)
+
+
 class TransactionForm(forms.Form):
     """Receiver, amount and data or a call, or an encoded transaction; `values` are those that REST accepts."""
 
-    to = forms.CharField(
-        label="Receiver",
-        required=False,
-        widget=UnfoldAdminTextInputWidget(attrs=HEX),
-        help_text="An account or a contract. Leave it empty to create a contract.",
+    to = text_field("An account or a contract. Leave it empty to create a contract.", HEX, label="Receiver")
+    value = text_field(label="Amount")
+    function = text_field("The contract function to call, with its parameter types.", {**HEX, "placeholder": EXAMPLE})
+    arguments = text_field(
+        "One per line, or a JSON array. Arrays and tuples are JSON arrays.",
+        {**HEX, "rows": 2, "placeholder": "0x…\n1000000"},
     )
-    value = forms.CharField(label="Amount", required=False, widget=UnfoldAdminTextInputWidget)
-    function = forms.CharField(
-        required=False,
-        widget=UnfoldAdminTextInputWidget(attrs={**HEX, "placeholder": EXAMPLE}),
-        help_text="The contract function to call, with its parameter types.",
+    data = text_field(  # type: ignore[assignment]  # declared fields are not attributes of the class
+        "Call data or creation code in hex, instead of a function.", {**HEX, "rows": 2}
     )
-    arguments = forms.CharField(
-        required=False,
-        widget=UnfoldAdminTextareaWidget(attrs={**HEX, "rows": 2, "placeholder": "0x…\n1000000"}),
-        help_text="One per line, or a JSON array. Arrays and tuples are JSON arrays.",
-    )
-    data = forms.CharField(  # type: ignore[assignment]  # declared fields are not attributes of the class
-        required=False,
-        widget=UnfoldAdminTextareaWidget(attrs={**HEX, "rows": 2}),
-        help_text="Call data or creation code in hex, instead of a function.",
-    )
-    gas_limit = forms.CharField(
-        label="Gas limit",
-        required=False,
-        widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric"}),
-        help_text="Estimated if empty.",
-    )
+    gas_limit = text_field("Estimated if empty.", {"inputmode": "numeric"}, label="Gas limit")
     fee_token = forms.ChoiceField(
         label="Fee token", required=False, widget=UnfoldAdminSelectWidget, help_text="For the estimate."
     )
     speed = forms.ChoiceField(
         required=False, choices=[("", "Automatic"), *((name, name) for name in SPEEDS)], widget=UnfoldAdminSelectWidget
     )
-    external_id = forms.CharField(
-        label="External ID", required=False, widget=UnfoldAdminTextInputWidget, help_text="Your own ID, to find it by."
+    external_id = text_field("Your own ID, to find it by.", label="External ID")
+    metadata = text_field(
+        "Your own pairs, one per line, to find it by: not for secrets.", {"rows": 2, "placeholder": "customer: 81"}
     )
-    metadata = forms.CharField(
-        required=False,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 2, "placeholder": "customer: 81"}),
-        help_text="Your own pairs, one per line, to find it by: not for secrets.",
-    )
-    transaction = forms.CharField(
+    transaction = text_field(
+        "Used instead of the fields above: legacy or type 1 to 4, signed or unsigned. Only its receiver, amount, data "
+        "and gas limit are sent; the relayer sets nonce and price.",
+        {**HEX, "rows": 2},
         label="Encoded transaction",
-        required=False,
-        widget=UnfoldAdminTextareaWidget(attrs={**HEX, "rows": 2}),
-        help_text="Used instead of the fields above: legacy or type 1 to 4, signed or unsigned. Only its receiver, "
-        "amount, data and gas limit are sent; the relayer sets nonce and price.",
     )
 
     def __init__(self, relayer: Relayer, data: Any = None, initial: Any = None) -> None:
