@@ -11,7 +11,7 @@ from rest_framework import serializers
 
 from relayer_service.api.schema.openapi import MARK, ApiSchema
 from relayer_service.api.serializers import ChoiceField, IntegerField, StringField
-from rpc.errors import RpcError
+from rpc.errors import RpcError, TokenNotSupported
 from rpc.methods import available_methods
 from rpc.methods.base import Method
 from rpc.models import PriceSource
@@ -20,12 +20,9 @@ from rpc.serializers import VERSION, PriceSourceSerializer, RpcIdField, RpcReque
 # An unsigned transfer of one wei.
 TRANSACTION = "0x02e283aa36a78080808252089470997970c51812dc3a010c7d01b50e0d17dc79c80180c0"
 ZERO = {"expected": "0", "maximum": "0"}
-NOT_SUPPORTED = {
-    "code": -32001,
-    "message": "Token not supported",
-    "description": "Fees cannot be quoted in this token on sepolia: it is not registered or has no price source. Use "
-    "one of: ETH.",
-}
+NOT_SUPPORTED = TokenNotSupported(
+    "Fees cannot be quoted in this token on sepolia: it is not registered or has no price source. Use one of: ETH."
+).body()
 QUOTE = {
     "method": "feeQuote",
     "network": "sepolia",

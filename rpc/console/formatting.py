@@ -1,5 +1,6 @@
-"""Prices, sources and states of fee tokens in the admin."""
+"""Prices, sources, states and symbols of fee tokens in the admin."""
 
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
@@ -65,3 +66,11 @@ def price_age(token: FeeToken) -> str:
 
 def moment(unix: int) -> datetime:
     return datetime.fromtimestamp(unix, UTC)
+
+
+def find_symbols(keys: Collection[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], tuple[str, int]]]:
+    """Yield network and address, and symbol and decimals, of the fee tokens among these whose decimals were read."""
+    networks, addresses = zip(*keys, strict=True)
+    tokens = FeeToken.objects.filter(network__in={*networks}, address__in={*addresses}, decimals__isnull=False)
+    for network, address, symbol, decimals in tokens.values_list("network", "address", "symbol", "decimals"):
+        yield (network, address), (symbol, decimals or 0)

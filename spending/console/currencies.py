@@ -1,6 +1,6 @@
 """The currencies of ERC-20 contracts. Only tokens that staff have configured have a symbol and decimals.
 
-An app names configured tokens in its `AppConfig`: `symbols = "rpc.console.symbols.find"`.
+An app names configured tokens in its `AppConfig`: `symbols = "rpc.console.formatting.find_symbols"`.
 """
 
 from collections.abc import Collection, Mapping
