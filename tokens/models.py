@@ -288,8 +288,12 @@ class AccessToken(models.Model):
             logger.exception("The token %s could not be rehashed with the first pepper", self)
 
     @property
+    def public_part(self) -> str:
+        return f"rms_{self.key}"
+
+    @property
     def shown_key(self) -> str:
-        return f"rms_{self.key}_…"
+        return f"{self.public_part}_…"
 
     @property
     def family_key(self) -> str:

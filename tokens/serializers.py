@@ -3,8 +3,7 @@ from typing import Any
 from rest_framework import serializers
 
 from relayer_service.api.serializers import BodySerializer, IntegerField, ListField, StringField, TimestampField
-from relayer_service.database.clock import timestamp
-from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP, Rotation
+from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP
 
 
 class RotateTokenSerializer(BodySerializer):
@@ -21,28 +20,20 @@ class RotateTokenSerializer(BodySerializer):
 class RotatedTokenSerializer(serializers.Serializer[Any]):
     """The old token of a rotation."""
 
-    token = StringField(help_text="The public part of the token.")
+    token = StringField(source="public_part", help_text="The public part of the token.")
     expires_at = TimestampField(help_text="When it is no longer accepted.")
 
 
 class RotationSerializer(serializers.Serializer[Any]):
     """The new token of a rotation. The service keeps no copy of its text."""
 
-    token = StringField(help_text="The token, returned only in this response.")
-    name = StringField()
-    scopes = ListField(child=StringField(), help_text="Those of the old token.")
-    allowed_relayers = ListField(child=StringField(), help_text="Those of the old token; empty: all.")
-    expires_at = TimestampField(allow_null=True, help_text="When the old token would have expired; null: never.")
-    replaces = RotatedTokenSerializer()
-
-    def to_representation(self, instance: Rotation) -> dict[str, Any]:
-        old, new, text = instance
-        assert old.expires_at is not None
-        return {
-            "token": text,
-            "name": new.name,
-            "scopes": new.scopes,
-            "allowed_relayers": new.allowed_relayers,
-            "expires_at": new.expires_at and timestamp(new.expires_at),
-            "replaces": {"token": f"rms_{old.key}", "expires_at": timestamp(old.expires_at)},
-        }
+    token = StringField(source="text", help_text="The token, returned only in this response.")
+    name = StringField(source="new.name")
+    scopes = ListField(source="new.scopes", child=StringField(), help_text="Those of the old token.")
+    allowed_relayers = ListField(
+        source="new.allowed_relayers", child=StringField(), help_text="Those of the old token; empty: all."
+    )
+    expires_at = TimestampField(
+        source="new.expires_at", allow_null=True, help_text="When the old token would have expired; null: never."
+    )
+    replaces = RotatedTokenSerializer(source="old")

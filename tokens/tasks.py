@@ -47,6 +47,6 @@ def announce_expiring_tokens() -> None:
         tokens = list(current.filter(due).select_for_update())
         for token in tokens:
             assert token.expires_at is not None
-            data = TokenExpiringData(name=token.name, token=f"rms_{token.key}", expires_at=timestamp(token.expires_at))
+            data = TokenExpiringData(name=token.name, token=token.public_part, expires_at=timestamp(token.expires_at))
             emit_to_all(TOKEN_EXPIRING, data)
         AccessToken.objects.filter(pk__in=[token.pk for token in tokens]).update(expiry_announced_at=now)
