@@ -127,7 +127,9 @@ def _value(kind: ABIType, value: Any, position: int) -> Any:
 
 def _read(kind: ABIType, value: Any) -> Any:
     if kind.is_array or isinstance(kind, TupleType):
-        found = _json(value) if isinstance(value, str) else value
+        found = value
+        with suppress(ValueError, RecursionError):
+            found = json.loads(value) if isinstance(value, str) else value
         if not isinstance(found, list):
             raise ValueError("a JSON array is required")
         if kind.is_array:
@@ -137,13 +139,6 @@ def _read(kind: ABIType, value: Any) -> Any:
         return [_read(each, item) for each, item in zip(kind.components, found, strict=True)]
     assert isinstance(kind, BasicType)
     return READERS[kind.base](kind, value)
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise ValueError("a JSON array is required") from None
 
 
 def _integer(kind: BasicType, value: Any) -> int:

@@ -92,14 +92,9 @@ class FeeTokenWrite(Write[FeeToken]):
     def save(self, reason: str = "") -> FeeToken:
         """Save and record, and have the price of a changed token read without waiting for the next run."""
         row = super().save(reason)
-        if self.is_outdated:
+        if FeeToken.outdated_by({*self.fields}):
             push(read_price_now, row.pk)
         return row
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether the last price is of another token or of other sources."""
-        return bool(FeeToken.outdated_by({*self.fields}))
 
     @classmethod
     def save_rows(cls, writes: Sequence[Self]) -> None:

@@ -70,7 +70,9 @@ class NativeFee:
 def readings(network: Network, options: FeeOptions, transaction: Transaction, sender: str) -> dict[str, ChainReading]:
     """Return the readings. The transaction comes first: its errors take precedence."""
     model = KINDS[network.kind]
-    _check_limit(model, network, transaction, transaction.gas_limit if options.estimate_gas else transaction.gas)
+    limit = transaction.gas_limit if options.estimate_gas else transaction.gas
+    if limit is not None and limit < (minimum := model.minimum_gas(transaction, network)):
+        raise CannotBeIncluded(f"its gas limit is {limit}, and it needs at least {minimum}")
     found = {"gas": model.gas_reading(transaction, sender)} if options.estimate_gas else {}
     if _has_base_fee(network, options):
         found |= model.market_readings(network, transaction, sender)
@@ -100,12 +102,6 @@ def compute(
     charges = model.charges(found, gas.paid, network.l1_fee_margin_bps)
     blob_fee = _blob_fee(transaction, network, found.get("blob_price", 0))
     return NativeFee(network, found["head"], sender, gas, price, charges, blob_fee)
-
-
-def _check_limit(model: FeeModel, network: Network, transaction: Transaction, limit: int | None) -> None:
-    minimum = model.minimum_gas(transaction, network)
-    if limit is not None and limit < minimum:
-        raise CannotBeIncluded(f"its gas limit is {limit}, and it needs at least {minimum}")
 
 
 def _has_base_fee(network: Network, options: FeeOptions) -> bool:

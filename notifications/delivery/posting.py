@@ -101,7 +101,8 @@ async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
     try:
         async with asyncio.timeout(settings.WEBHOOK_TIMEOUT_SECONDS):
             if delivery.notification.is_email:
-                await _mail(outcome)
+                await asyncio.get_running_loop().run_in_executor(mail_pool, mail.send, delivery)
+                outcome.response_code = mail.ACCEPTED
             else:
                 await _post(session, outcome)
     except mail.MailError as error:
@@ -122,11 +123,6 @@ async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
             outcome.error = "Internal error. See the worker's log."
     outcome.milliseconds = round((time.monotonic() - clock) * 1000)
     return outcome
-
-
-async def _mail(outcome: Outcome) -> None:
-    await asyncio.get_running_loop().run_in_executor(mail_pool, mail.send, outcome.delivery)
-    outcome.response_code = mail.ACCEPTED
 
 
 async def _post(session: aiohttp.ClientSession, outcome: Outcome) -> None:
@@ -152,7 +148,8 @@ async def _post(session: aiohttp.ClientSession, outcome: Outcome) -> None:
 
 def request_body(delivery: Delivery) -> bytes:
     body = bytes(delivery.body)
-    return texts.slack_body(body) if delivery.notification.type == Notification.Type.SLACK else body
+    is_slack = delivery.notification.type == Notification.Type.SLACK
+    return texts.slack_message(texts.subject(body), texts.text(body)) if is_slack else body
 
 
 def observe_attempt(outcome: Outcome) -> None:

@@ -38,10 +38,6 @@ def _flat(data: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
             yield name, None if shown is None else " ".join(shown.split())[:MAX_VALUE_LENGTH]
 
 
-def slack_body(body: bytes) -> bytes:
-    return slack_message(subject(body), text(body))
-
-
 def slack_message(title: str, text: str) -> bytes:
     """Return the request body of an incoming webhook of Slack, which Mattermost and Discord accept too."""
     plain = f"*{title}*\n{text}"

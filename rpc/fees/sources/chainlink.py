@@ -35,9 +35,6 @@ class Bounds:
             return None
         return cls(int(entry["minimum"]), int(entry["maximum"]))
 
-    def are_reached_by(self, answer: int) -> bool:
-        return not self.minimum < answer < self.maximum
-
 
 def read_aggregator(answer: Any) -> str | None:
     """Return the aggregator behind a feed from the answer to `aggregator()`; None if there is none."""
@@ -93,7 +90,7 @@ class Feed:
             raise NoPrice(f"has not finished its round: {self.title}")
         if updated_at > now + MAX_CLOCK_SKEW_SECONDS:
             raise NoPrice(f"reports a time in the future: {self.title}")
-        if self.bounds and self.bounds.are_reached_by(answer):
+        if self.bounds and not self.bounds.minimum < answer < self.bounds.maximum:
             raise NoPrice(f"is at the limit of its aggregator, which reports no price beyond it: {self.title}")
         fresh_until = updated_at + self.heartbeat + max(self.heartbeat // GRACE_PART, MIN_GRACE_SECONDS)
         if now > fresh_until:
