@@ -8,10 +8,10 @@ from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import faults
 from relayer_service.observability.call_counts import OK
+from relayers.models import Relayer
 from rpc import counters, errors
 from rpc.methods import find_method
 from rpc.methods.base import Method
-from rpc.relayer_lookup import RpcRelayer
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 UNKNOWN = "unknown"
 
 
-def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, Any]:
+def answer(relayer: Relayer, name: str, params: dict[str, Any]) -> dict[str, Any]:
     """Call a method and count the call; return its `result` or an `error`."""
     started = time.perf_counter()
     method = find_method(relayer.network_type, name)
@@ -33,7 +33,7 @@ def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, 
         counters.count(relayer.pk, method.name if method else UNKNOWN, outcome, time.perf_counter() - started)
 
 
-def run(method: Method | None, relayer: RpcRelayer, params: dict[str, Any]) -> dict[str, Any]:
+def run(method: Method | None, relayer: Relayer, params: dict[str, Any]) -> dict[str, Any]:
     """Return a method's result; every failure is an `RpcError`."""
     if method is None:
         raise errors.MethodNotFound(f"This method does not exist on relayers of type {relayer.network_type}.")

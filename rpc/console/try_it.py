@@ -31,7 +31,6 @@ from rpc.console import fee_breakdown
 from rpc.console.try_form import LABELS, TransactionForm
 from rpc.fees.quote import quote
 from rpc.models import FeeToken
-from rpc.relayer_lookup import RpcRelayer
 from transactions.console import dry_run
 from transactions.console.actions import texts_of
 from transactions.console.formatting import readable
@@ -180,8 +179,7 @@ def estimated(relayer: Relayer, form: TransactionForm) -> dict[str, Any]:
     values = form.cleaned_data
     fee_tokens = [values["fee_token"]] if values["fee_token"] else None
     try:
-        snapshot, speed = RpcRelayer.from_row(relayer), values["speed"] or None
-        found = quote(snapshot, relayer.network, form.encoded, fee_tokens, speed)
+        found = quote(relayer, relayer.network, form.encoded, fee_tokens, values["speed"] or None)
         return {"items": fee_breakdown.items(found)}
     except errors.RpcError as error:
         return {"error": error.body()}

@@ -15,12 +15,12 @@ from chain.transactions import NotATransaction, Transaction, decode
 from relayer_service.amounts import decimal_text, rate_text, token_units
 from relayer_service.database.access import release_connection
 from relayers import policies
+from relayers.models import Relayer
 from rpc import errors
 from rpc.errors import RpcError
 from rpc.fees import tokens
 from rpc.fees.prices import Quote, price_reading
 from rpc.fees.tokens import Token, TokenOrError
-from rpc.relayer_lookup import RpcRelayer
 
 # The name of the reading with a token's price.
 PRICE = "price of {}"
@@ -76,7 +76,7 @@ class FeeQuote:
         return max(now, min([self.native.head.next_due(self.native.network), MAX_TIMESTAMP, *ends]))
 
 
-def estimate(relayer: RpcRelayer, fee_token: str, network: str, transaction: str) -> TokenFee:
+def estimate(relayer: Relayer, fee_token: str, network: str, transaction: str) -> TokenFee:
     """Return the fee of an encoded transaction in one token; raise the `RpcError` if there is none."""
     fee = quote(relayer, network, transaction, [fee_token], must_find=True).tokens[fee_token]
     if isinstance(fee, RpcError):
@@ -86,7 +86,7 @@ def estimate(relayer: RpcRelayer, fee_token: str, network: str, transaction: str
 
 @errors.as_rpc_errors()
 def quote(
-    relayer: RpcRelayer,
+    relayer: Relayer,
     network: str,
     transaction: str,
     fee_tokens: Sequence[str] | None = None,
@@ -132,7 +132,7 @@ def _fee(fee: NativeFee, name: str, token: TokenOrError, found: Mapping[str, Any
     return TokenFee.compute(fee, token, price)
 
 
-def _network(relayer: RpcRelayer, network: str) -> Network:
+def _network(relayer: Relayer, network: str) -> Network:
     if not {relayer.network, relayer.network_type} & {network, resolve_alias(network)}:
         raise errors.InvalidParams(f"network: must be {relayer.network} or {relayer.network_type}")
     known = networks().get(relayer.network)

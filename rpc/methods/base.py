@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from rest_framework.serializers import Serializer
 
 from relayer_service.api.serializers import StrictSerializer
-from rpc.relayer_lookup import RpcRelayer
+from relayers.models import Relayer
 
 
 class Method(ABC):
@@ -24,5 +24,5 @@ class Method(ABC):
         self.params = self.params_class()
 
     @abstractmethod
-    def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the result; raise an `RpcError` if there is none."""

@@ -9,7 +9,6 @@ from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models import Relayer
 from rpc.fees.quote import estimate
 from rpc.methods.base import Method
-from rpc.relayer_lookup import RpcRelayer
 
 
 class FeeEstimateParams(StrictSerializer):
@@ -38,6 +37,6 @@ class FeeEstimate(Method):
     params_class = FeeEstimateParams
     result_class = FeeEstimateResult
 
-    def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
         fee = estimate(relayer, **params)
         return {"estimated_fee": fee.maximum_fee, "conversion_rate": fee.conversion_rate, "method": self.name}

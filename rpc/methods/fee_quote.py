@@ -20,7 +20,6 @@ from rpc.fees.quote import FeeQuote as Quoted
 from rpc.fees.quote import TokenFee, quote
 from rpc.methods.base import Method
 from rpc.methods.fee_estimate import FeeEstimateParams
-from rpc.relayer_lookup import RpcRelayer
 
 # Nodes limit the calls in a batch.
 MAX_TOKENS = 100
@@ -142,7 +141,7 @@ class FeeQuote(Method):
     params_class = FeeQuoteParams
     result_class = FeeQuoteResult
 
-    def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
         return {"method": self.name, **result(quote(relayer, **params), time.time())}
 
 

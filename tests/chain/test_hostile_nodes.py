@@ -19,9 +19,9 @@ from chain.nodes import attempts
 from chain.nodes.answers import read_answers
 from chain.nodes.attempts import Call
 from relayer_service.database import ttl_cache
+from relayers.models import Relayer
 from rpc import dispatch
 from rpc.fees import quote
-from rpc.relayer_lookup import RpcRelayer
 from tests.amounts import amount
 from tests.chain import encoded
 from tests.chain.answering_node import ANSWERS, HEAD, HISTORY, local_network, unsigned, unsigned_with_blobs
@@ -78,7 +78,8 @@ class HostileNode:
         """Ask through a relayer of these policies; nothing counts that an answer before has left."""
         ttl_cache.clear_all()
         cache.clear()
-        relayer = RpcRelayer(1, "relayer-1", "hardhat", "evm", ADDRESS, policies, (("http://127.0.0.1:9/", 1),))
+        urls = [{"url": "http://127.0.0.1:9/", "weight": 1}]
+        relayer = Relayer(pk=1, network="hardhat", address=ADDRESS, policies=policies, custom_rpc_urls=urls)
         return dispatch.answer(relayer, method, {"network": "hardhat", **params})
 
 

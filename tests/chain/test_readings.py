@@ -20,7 +20,6 @@ from rpc import dispatch, errors, relayer_lookup
 from rpc.fees import tokens
 from rpc.fees.tokens import Token
 from rpc.models import FeeToken
-from rpc.relayer_lookup import RpcRelayer
 from tests.chain.encoded import transfer
 from tests.chain.fee_node import DECIMALS, LATEST_ROUND, FeeNode, serve
 from tests.concurrency import wait_until
@@ -94,7 +93,7 @@ def relayer(node: FeeNode, **changes: Any) -> Relayer:
 def estimate(relayer: Relayer, token: str = "USDC", transaction: str = TRANSFER) -> dict[str, Any]:
     try:
         params = {"fee_token": token, "network": relayer.network, "transaction": transaction}
-        return dispatch.answer(RpcRelayer.from_row(relayer), "feeEstimate", params)
+        return dispatch.answer(relayer, "feeEstimate", params)
     finally:
         if threading.current_thread() is not threading.main_thread():
             connection.close()

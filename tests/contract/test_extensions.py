@@ -15,11 +15,11 @@ from rest_framework import serializers
 from relayer_service import extensions
 from relayer_service.api.schema.openapi import TAGS
 from relayer_service.api.serializers import StrictSerializer, StringField
+from relayers.models import Relayer
 from rpc import schema
 from rpc.methods import METHODS
 from rpc.methods.base import Method
 from rpc.methods.fee_estimate import FeeEstimateParams
-from rpc.relayer_lookup import RpcRelayer
 from tests import check_schema
 from tests.api import Answer, Api
 from tests.contract import bodies
@@ -62,7 +62,7 @@ class Shout(Method):
     result_class: ClassVar[type[serializers.Serializer[Any]]] = ShoutResult
     extension = "quotes"
 
-    def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
         return {"method": self.name, "word": params["word"].upper(), "volume": {"decibels": "80"}}
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from relayers.models import Relayer
 from rpc import dispatch
-from rpc.relayer_lookup import RpcRelayer
 from tests.chain.answering_node import unsigned
 from tests.relayers import factories
 
@@ -20,13 +19,13 @@ def relayer_at(*urls: str, **changes: Any) -> Relayer:
 def ask(relayer: Relayer, fee_token: str = "ETH", transaction: str = "", network: str = "hardhat") -> dict[str, Any]:
     """Ask for an estimate as a caller does: of a transfer, unless a transaction is given."""
     params = {"fee_token": fee_token, "network": network, "transaction": transaction or unsigned()}
-    return dispatch.answer(RpcRelayer.from_row(relayer), "feeEstimate", params)
+    return dispatch.answer(relayer, "feeEstimate", params)
 
 
 def quote(relayer: Relayer, transaction: str = "", **params: Any) -> dict[str, Any]:
     """Ask for a quote as a caller does, where the extension `quotes` is on."""
     params = {"network": "hardhat", "transaction": transaction or unsigned(), **params}
-    return dispatch.answer(RpcRelayer.from_row(relayer), "feeQuote", params)
+    return dispatch.answer(relayer, "feeQuote", params)
 
 
 def fee(estimated_fee: str) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from eth_abi.abi import encode
 from relayer_service.database import ttl_cache
 from relayers.models import Relayer
 from rpc.dispatch import answer
-from rpc.relayer_lookup import RpcRelayer
 from tests.chain.fixtures import Deployed
 from tests.chain.hardhat import EMPTY_BLOB_HASH, Chain, contracts, encode_call, with_blobs
 from tests.chain.independent import BLOB_GAS, Transaction, address_of, authorization, quantity
@@ -147,7 +146,7 @@ class Run:
     def quote(self, encoded: bytes) -> dict[str, Any]:
         ttl_cache.clear_all()
         params = {"network": self.relayer.network, "transaction": "0x" + encoded.hex(), "fee_tokens": ["COIN"]}
-        found: dict[str, Any] = answer(RpcRelayer.from_row(self.relayer), "feeQuote", params)["result"]
+        found: dict[str, Any] = answer(self.relayer, "feeQuote", params)["result"]
         return found
 
     def work(self, kind: str) -> Transaction:

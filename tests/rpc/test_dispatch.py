@@ -15,7 +15,6 @@ from relayers.models import Relayer
 from rpc import counters, dispatch, errors
 from rpc.methods import METHODS
 from rpc.methods.base import Method
-from rpc.relayer_lookup import RpcRelayer
 from tests.relayers.factories import relayer
 from tests.rpc.estimates import failure
 
@@ -38,7 +37,7 @@ class Echo(Method):
     params_class = EchoParams
     result_class = EchoParams
 
-    def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
         if params["word"] == "refuse":
             raise errors.PolicyRefused("The word is not allowed.")
         if params["word"] == "crash":
@@ -62,7 +61,7 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answer(word: Any, name: str = "echo") -> dict[str, Any]:
-    return dispatch.answer(RpcRelayer.from_row(Relayer.objects.get()), name, {"word": word})
+    return dispatch.answer(Relayer.objects.get(), name, {"word": word})
 
 
 def counted() -> dict[tuple[str, str], int]:

@@ -13,7 +13,6 @@ from chain.networks import networks
 from relayer_service.database import ttl_cache
 from rpc.dispatch import answer
 from rpc.models import FeeToken
-from rpc.relayer_lookup import RpcRelayer
 from tests.amounts import amount
 from tests.chain import independent
 from tests.chain.fixtures import Deployed
@@ -93,8 +92,8 @@ def test_a_fee_is_that_of_the_independent_computation(
             "transaction": "0x" + encoded(case, transaction).hex(),
         }
         ttl_cache.clear_all()
-        estimated = answer(RpcRelayer.from_row(relayer), "feeEstimate", params | {"fee_token": name})
-        quoted = answer(RpcRelayer.from_row(relayer), "feeQuote", params | {"fee_tokens": [name]})
+        estimated = answer(relayer, "feeEstimate", params | {"fee_token": name})
+        quoted = answer(relayer, "feeQuote", params | {"fee_tokens": [name]})
         assert (estimated, amounts_of(quoted)) == expected(chain, case, transaction, sender, relayer.policies, rate)
 
     every(number, check, amount(2, 5))

@@ -14,7 +14,6 @@ from chain.nodes import failover
 from chain.nodes.attempts import Call
 from relayers.models import Relayer
 from rpc import dispatch
-from rpc.relayer_lookup import RpcRelayer
 from tests.amounts import amount
 from tests.chain.encoded import FIELDS, encode, items_of, nested_lists, number, signed, text, unsigned
 from tests.chain.hardhat import with_blobs
@@ -130,7 +129,7 @@ class Fuzzer:
 
 
 def answers(network: str, inputs: Iterator[str] | list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    relayer = RpcRelayer.from_row(Relayer(pk=1, identifier="relayer-1", network=network, address=ADDRESS))
+    relayer = Relayer(pk=1, identifier="relayer-1", network=network, address=ADDRESS)
     for sent in inputs:
         params = {"fee_token": "ETH", "network": network, "transaction": sent}
         yield sent, dispatch.answer(relayer, "feeEstimate", params)

@@ -13,7 +13,6 @@ from pytest_django import Settings
 from chain.networks import networks
 from relayers.models import Relayer
 from rpc.dispatch import answer
-from rpc.relayer_lookup import RpcRelayer
 from tests.chain import independent
 from tests.chain.fixtures import Deployed
 from tests.chain.hardhat import (
@@ -92,7 +91,7 @@ def build(chain: Chain, deployed: Deployed, kind: str, action: str, sender: str)
 def quoted(relayer: Relayer, transaction: bytes) -> tuple[int, int]:
     """Return what is expected and the maximum, in wei."""
     params = {"fee_tokens": ["COIN"], "network": relayer.network, "transaction": "0x" + transaction.hex()}
-    native = answer(RpcRelayer.from_row(relayer), "feeQuote", params)["result"]["native"]
+    native = answer(relayer, "feeQuote", params)["result"]["native"]
     return int(native["expected"]), int(native["maximum"])
 
 

@@ -1,4 +1,4 @@
-"""The relayer of a JSON-RPC call: a snapshot that threads share."""
+"""The relayer of a JSON-RPC call: a row that threads share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_it_has_what_methods_need_of_the_row() -> None:
     found = find_cached_relayer("relayer-1")
     assert (found.pk, found.network, found.network_type) == (row.pk, "hardhat", "evm")
     assert (found.address, found.policies) == (row.address, {"gas_price_cap": 2**128 - 1})
-    assert found.node_urls() == ((URL, 100),)
+    assert found.node_urls() == [(URL, 100)]
     assert SECRET not in repr(found)
 
 
