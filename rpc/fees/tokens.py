@@ -1,6 +1,6 @@
 """Finding the token that a fee is quoted in."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import groupby
@@ -63,37 +63,31 @@ def find_all(network: Network, fee_tokens: Sequence[str] | None) -> Mapping[str,
 
 def _read(network: Network, names: Sequence[str] | None) -> dict[str, TokenOrError]:
     sources = PriceSource.objects.filter(token__network=network.name, token__enabled=True)
-    columns = {name: _column(name) for name in names or () if name != network.symbol}
+    keys = {name: _key(name) for name in names or () if name != network.symbol}
     if names is not None:
-        symbols = [name for name, column in columns.items() if column == "symbol" and len(name) <= MAX_LENGTH]
-        addresses = [to_checksum_address(name) for name, column in columns.items() if column == "address"]
-        sources = sources.filter(Q(token__symbol__in=symbols) | Q(token__address__in=addresses))
+        wanted = [key for key in keys.values() if isinstance(key, str) and len(key) <= MAX_LENGTH]
+        sources = sources.filter(Q(token__symbol__in=wanted) | Q(token__address__in=wanted))
     groups = groupby(sources.select_related("token").order_by("token__symbol", "pk"), lambda source: source.token)
     tokens = [Token.from_row(row, list(group), network) for row, group in groups]
     if names is None:
         return {token.symbol: token for token in tokens}
-    known = {name: token for token in tokens for name in (token.symbol, token.address)}
+    known = {key: token for token in tokens for key in (token.symbol, token.address)}
     not_supported = cache(partial(_not_supported, network))
-    return {name: _resolve(name, columns.get(name), known, not_supported) for name in names}
+    found: dict[str, TokenOrError] = dict.fromkeys(names)
+    for name, key in keys.items():
+        found[name] = key if isinstance(key, RpcError) else known.get(key) or not_supported()
+    return found
 
 
-def _column(name: str) -> str | RpcError:
-    """Return the column that a name is looked up in, or its error."""
+def _key(name: str) -> str | RpcError:
+    """Return an address with its checksum, or its error; any other name is a symbol, which is returned as it is."""
     if not (name.startswith("0x") and is_hex_address(name)):
-        return "symbol"
+        return name
     try:
         validate_evm_address(name)
     except ValidationError as error:
         return errors.InvalidParams(f"fee_token: {error.message}")
-    return "address"
-
-
-def _resolve(
-    name: str, column: str | RpcError | None, known: Mapping[str, Token], not_supported: Callable[[], RpcError]
-) -> TokenOrError:
-    if column is None or isinstance(column, RpcError):
-        return column
-    return known.get(to_checksum_address(name) if column == "address" else name) or not_supported()
+    return str(to_checksum_address(name))
 
 
 def _not_supported(network: Network) -> RpcError:
