@@ -112,6 +112,20 @@ class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
         of_family = self.exclude(family="").filter(family=models.OuterRef("family"), pk__lt=models.OuterRef("pk"))
         return AccessTokenQuerySet(AccessToken).filter(models.Exists(of_family.filter(**conditions)))
 
+    def verify(self, credential: credentials.Credential) -> AccessToken | None:
+        """Return the token if the credential is genuine and the user active.
+
+        An unknown key and a wrong secret take the same time: one query and one digest.
+        """
+        token = self.select_related("user").filter(key=credential.key).first()
+        pepper = settings.TOKEN_PEPPERS.get(token.pepper_id) if token else None
+        expected = digest(credential.secret, pepper or b"no such pepper")
+        genuine = hmac.compare_digest(expected, token.digest if token else "-" * len(expected))
+        if not (token and pepper and genuine and token.user.is_active):
+            return None
+        token.rehash(credential)
+        return token
+
     def disable(self, reason: str = "", *, with_successors: bool = True) -> int:
         """Disable tokens, and their successors unless these are to stay; return how many were enabled."""
         with transaction.atomic():
@@ -139,22 +153,6 @@ def is_revoked(key: str) -> bool:
     active = states()["active"] | models.Q(enabled=True, replaced_at__isnull=False)
     token = AccessToken.objects.filter(active, key=key, user__is_active=True).first()
     return token is None or not token.has_scope(scopes.Scope.MANAGE)
-
-
-class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # type: ignore[misc]
-    def verify(self, credential: credentials.Credential) -> AccessToken | None:
-        """Return the token if the credential is genuine and the user active.
-
-        An unknown key and a wrong secret take the same time: one query and one digest.
-        """
-        token: AccessToken | None = self.select_related("user").filter(key=credential.key).first()
-        pepper = settings.TOKEN_PEPPERS.get(token.pepper_id) if token else None
-        expected = digest(credential.secret, pepper or b"no such pepper")
-        genuine = hmac.compare_digest(expected, token.digest if token else "-" * len(expected))
-        if not (token and pepper and genuine and token.user.is_active):
-            return None
-        token.rehash(credential)
-        return token
 
 
 class AccessToken(models.Model):
@@ -234,7 +232,7 @@ class AccessToken(models.Model):
         "revoked one; 0 if none was revoked.",
     )
 
-    objects = AccessTokenManager()
+    objects = AccessTokenQuerySet.as_manager()
     # Since when the page of a leaked token shows what was done with it.
     since: datetime | None = None
 

@@ -51,6 +51,7 @@ def test_the_limits_of_a_token_are_options(settings: Any, user: User) -> None:
     token = AccessToken.objects.get()
     assert (token.scopes, token.allowed_relayers) == (["read", "send"], ["payments-1"])
     assert token.allowed_networks == ["10.0.0.0/8", "2001:db8::1"]
+    assert token.expires_at is not None
     assert before + timedelta(days=30) <= token.expires_at <= timezone.now() + timedelta(days=30)
     assert errors == (
         "Permissions: list, read and estimate fees; "

@@ -105,14 +105,15 @@ def test_a_nonce_that_is_not_final_on_the_chain_is_kept(lane: Lane, final_nonce:
 def test_the_policy_of_a_relayer_token_or_open_transaction_stays(lane: Lane, user: User) -> None:
     assert lane.relayer is not None
     assert kept(limit_relayer(lane.relayer, max_value="1"))
-    token = AccessToken.objects.create(name="shop", user=user, spending=policy(max_value="1"))
-    row = factories.transaction(lane, token_spending=token.spending)
-    assert kept(token.spending)
+    spending = policy(max_value="1")
+    token = AccessToken.objects.create(name="shop", user=user, spending=spending)
+    row = factories.transaction(lane, token_spending=spending)
+    assert kept(spending)
     token.delete()
     # Otherwise it would fail: its rules are read when it gets its nonce.
-    assert kept(token.spending)
+    assert kept(spending)
     Transaction.objects.filter(pk=row.pk).update(**factories.final("expired"))
-    assert not kept(token.spending)
+    assert not kept(spending)
 
 
 def test_what_a_waiting_request_may_repeat_is_kept(lane: Lane) -> None:
