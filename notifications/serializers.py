@@ -6,6 +6,7 @@ from django.core.validators import ProhibitNullCharactersValidator
 from django.db.models import Q
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from rest_framework.serializers import DictField
 
 from notifications.delivery import signing
 from notifications.events import all_events
@@ -159,11 +160,6 @@ class FullAttemptSerializer(AttemptSerializer):
     )
 
 
-@extend_schema_field({"type": "object", "additionalProperties": {"type": "string"}})
-class HeadersField(ObjectField):
-    """HTTP headers by name."""
-
-
 @extend_schema_field({"type": "object", "additionalProperties": True})
 class PayloadField(ObjectField):
     """The JSON object that a webhook receives."""
@@ -172,9 +168,10 @@ class PayloadField(ObjectField):
 class FullDeliverySerializer(DeliverySerializer):
     """A delivery with its request and its attempts. Fields without a value are omitted."""
 
-    headers = HeadersField(
+    headers = DictField(
+        child=StringField(),
         help_text="The headers that are the same at every attempt. Signatures are not shown: with one, anyone could "
-        "send the event again."
+        "send the event again.",
     )
     payload = PayloadField(help_text="The body of each attempt.")
     attempt_log = ListField(
