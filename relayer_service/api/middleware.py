@@ -129,8 +129,7 @@ class HttpsOnlyMiddleware(Middleware):
         if settings.SECURE_SSL_REDIRECT and not request.is_secure():
             path = request.path_info
             if is_api_path(path) or (path == "/metrics" and "HTTP_AUTHORIZATION" in request.META):
-                fault = Fault("HTTPS is required", ErrorCode.HTTPS_REQUIRED)
-                return bad_request(request, fault)
+                return bad_request(request, Fault("HTTPS is required", ErrorCode.HTTPS_REQUIRED))
         return self.get_response(request)
 
 

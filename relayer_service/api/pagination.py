@@ -1,12 +1,10 @@
 """Pagination: the contract's `page` and `per_page`, of any size; and cursors, for lists that grow meanwhile."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import orjson
 from django.conf import settings
@@ -24,10 +22,6 @@ from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.api.filters import ListFilters
 from relayer_service.api.serializers import shown_name
 from relayer_service.storage.newest import page_of
-
-if TYPE_CHECKING:
-    # REST framework imports this module while it imports its views.
-    from rest_framework.views import APIView
 
 DEFAULT_PER_PAGE = 10
 INTEGER = re.compile(r"[0-9]+", re.ASCII)
@@ -104,7 +98,7 @@ class PagePagination(BasePagination):
             self.logs.append(f"total_items is capped: there are more than {page_sql.MAX_COUNTED}")
         return min(total, page_sql.MAX_COUNTED)
 
-    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         def parameter(name: str, description: str, default: int) -> dict[str, Any]:
             # Generated clients always send a parameter with a default, and a cursor cannot be combined with a page.
             has_default = CURSOR not in self.parameters or name != "page"
@@ -116,9 +110,6 @@ class PagePagination(BasePagination):
             parameter("page", "The number of the page. Pages start at 1; 0 is treated as 1.", 1),
             parameter("per_page", f"The number of items per page; at most {maximum}.", DEFAULT_PER_PAGE),
         ]
-
-    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        return schema
 
 
 class TablePagination(PagePagination):
@@ -193,7 +184,7 @@ class CursorPagination(PagePagination):
         position = [value.isoformat() if isinstance(value, datetime) else value for value in self.last]
         return {**pagination, "next_cursor": self._signer.sign_object(position)}
 
-    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         cursor = {"name": CURSOR, "in": "query", "required": False, "description": CURSOR_DESCRIPTION}
         return [*super().get_schema_operation_parameters(view), {**cursor, "schema": {"type": "string"}}]
 

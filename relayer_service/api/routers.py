@@ -45,9 +45,9 @@ class ResourceRouter(SimpleRouter):
 
     @staticmethod
     def _taking(route: Any, methods: dict[str, str]) -> Any:
-        passed_on = {method: action for method, action in methods.items() if method not in route.mapping}
+        fallthrough = {method: action for method, action in methods.items() if method not in route.mapping}
         return route._replace(
-            mapping={**route.mapping, **passed_on}, initkwargs={**route.initkwargs, "passed_on": passed_on}
+            mapping={**route.mapping, **fallthrough}, initkwargs={**route.initkwargs, "fallthrough": fallthrough}
         )
 
     def get_method_map(self, viewset: Any, method_map: Mapping[str, str]) -> dict[str, str]:

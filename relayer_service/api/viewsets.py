@@ -45,7 +45,7 @@ class ResourceViewSet(GenericViewSet[Any]):
     # Query parameters of lists besides those of pages and `list_filters`.
     query_parameters: ClassVar[set[str]] = set()
     # By method, the actions for a resource whose id ends like a path below a resource (see `ResourceRouter`).
-    passed_on: ClassVar[dict[str, str]] = {}
+    fallthrough: ClassVar[dict[str, str]] = {}
     # May have a placeholder for the id.
     not_found_message: str
 
@@ -114,7 +114,7 @@ class ResourceViewSet(GenericViewSet[Any]):
     def get_object(self) -> Any:
         """Return the resource of a path, whose trailing slash may be part of the id."""
         identifier: str
-        if self.action in self.passed_on.values():
+        if self.action in self.fallthrough.values():
             identifier = self.request.path_info.split("/", PARTS_BEFORE_ID)[PARTS_BEFORE_ID]
         else:
             identifier = self.kwargs[self.lookup_url_kwarg or self.lookup_field]

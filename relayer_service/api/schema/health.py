@@ -5,6 +5,7 @@ from typing import Any
 
 from relayer_service import extensions
 from relayer_service.api.schema.openapi import MARK, REQUEST_ID, error_body, object_schema
+from relayer_service.health.views import PROBES
 
 EXTENSION = "lifecycle"
 STATE = {"type": "string", "enum": ["ok", "failed"]}
@@ -17,9 +18,8 @@ READY = {
     },
     "required": ["status", "parts"],
 }
-PARTS = ("database", "cache", "migrations", "encryption", "peppers", "worker")
-WORKING = {"status": "ready", "parts": dict.fromkeys(PARTS, "ok")}
-FAILING = {"status": "not ready", "parts": {**dict.fromkeys(PARTS, "ok"), "worker": "failed"}}
+WORKING: dict[str, Any] = {"status": "ready", "parts": dict.fromkeys(PROBES, "ok")}
+FAILING = {"status": "not ready", "parts": {**WORKING["parts"], "worker": "failed"}}
 ERRORS = (HTTPStatus.BAD_REQUEST, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 

@@ -121,32 +121,33 @@ def keep_api_paths(endpoints: list[tuple[str, str, str, URLPattern]]) -> list[tu
         (path.removesuffix("/"), regex, method, callback)
         for path, regex, method, callback in endpoints
         if path.startswith("/api/v1/")
-        and method.lower() not in getattr(callback, "initkwargs", {}).get("passed_on", {})
+        and method.lower() not in getattr(callback, "initkwargs", {}).get("fallthrough", {})
     ]
 
 
 def finish(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     components = result.setdefault("components", {})
-    added = {**COMPONENTS, **(CODED_COMPONENTS if has_extensions(result) else {})}
-    components["schemas"] = dict(sorted({**components.get("schemas", {}), **added}.items()))
+    paths = [*result["paths"].values(), *result.get("webhooks", {}).values()]
+    operations = [operation for path in paths for operation in path.values()]
+    coded = CODED_COMPONENTS if any(MARK in operation for operation in operations) else {}
+    components["schemas"] = dict(sorted({**components.get("schemas", {}), **COMPONENTS, **coded}.items()))
     result.setdefault("security", [{"bearer": []}])
-    mark_components(result)
-    describe_tags(result)
-    describe_extensions(result)
+    mark_components(result, operations)
+    # Described tags first, and in their order.
+    names = {name for operation in operations for name in operation["tags"]}
+    result["tags"] = [{"name": name, "description": text} for name, text in TAGS.items() if name in names]
+    result["tags"] += [{"name": name} for name in sorted(names - TAGS.keys())]
+    enabled = [f"- `{name}`: {text}" for name, text in extensions.BUILT.items() if extensions.is_enabled(name)]
+    if enabled:
+        result["info"]["description"] += "\n\nExtensions of the contract:\n\n" + "\n".join(enabled)
     return result
 
 
-def has_extensions(document: dict[str, Any]) -> bool:
-    return any(MARK in operation for path in document["paths"].values() for operation in path.values())
-
-
-def mark_components(document: dict[str, Any]) -> None:
+def mark_components(document: dict[str, Any], operations: list[dict[str, Any]]) -> None:
+    """Mark the components that only extensions refer to."""
     schemas = document["components"]["schemas"]
     of_contract = referred(document["paths"], schemas)
-    marked = [node for node in schemas.values() if MARK in node]
-    paths = [*document["paths"].values(), *document.get("webhooks", {}).values()]
-    marked += [node for path in paths for node in path.values() if MARK in node]
-    for node in marked:
+    for node in [node for node in [*schemas.values(), *operations] if MARK in node]:
         inside = {key: value for key, value in node.items() if key != MARK}
         for name in referred(inside, schemas) - of_contract:
             schemas[name][MARK] = node[MARK]
@@ -167,20 +168,6 @@ def referred(node: Any, schemas: dict[str, Any]) -> set[str]:
                 found.add(name)
                 left.append(schemas[name])
     return found
-
-
-def describe_tags(document: dict[str, Any]) -> None:
-    """List the tags of the operations, described ones first and in their order."""
-    paths = [*document["paths"].values(), *document.get("webhooks", {}).values()]
-    names = {name for path in paths for operation in path.values() for name in operation["tags"]}
-    document["tags"] = [{"name": name, "description": text} for name, text in TAGS.items() if name in names]
-    document["tags"] += [{"name": name} for name in sorted(names - TAGS.keys())]
-
-
-def describe_extensions(document: dict[str, Any]) -> None:
-    enabled = [f"- `{name}`: {text}" for name, text in extensions.BUILT.items() if extensions.is_enabled(name)]
-    if enabled:
-        document["info"]["description"] += "\n\nExtensions of the contract:\n\n" + "\n".join(enabled)
 
 
 def success_schema(data: dict[str, Any], pagination: str = "") -> dict[str, Any]:
@@ -249,16 +236,14 @@ class ApiSchema(AutoSchema):
         return extension_of(self.view, self.view.action)
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
-        inherited: Any = super()._map_basic_serializer
-        schema: dict[str, Any] = inherited(serializer, direction)
+        schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
         if direction == "request" and isinstance(serializer, StrictSerializer):
             schema["additionalProperties"] = False
             schema |= serializer.document_limits
         return schema
 
     def _get_request_body(self, direction: Literal["request", "response"] = "request") -> dict[str, Any] | None:
-        inherited: Any = super()._get_request_body
-        body: dict[str, Any] | None = inherited(direction)
+        body: dict[str, Any] | None = super()._get_request_body(direction)  # type: ignore[no-untyped-call]
         if body:
             body["required"] = not self.view.operation.optional_body
         return body
@@ -286,8 +271,7 @@ class ApiSchema(AutoSchema):
         return dict(sorted((errors | self.view.operation.errors).items()))
 
     def _get_response_for_code(self, serializer: Any, status_code: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        inherited: Any = super()._get_response_for_code
-        body: dict[str, Any] = inherited(serializer, status_code, *args, **kwargs)
+        body: dict[str, Any] = super()._get_response_for_code(serializer, status_code, *args, **kwargs)  # type: ignore[no-untyped-call]
         body.setdefault("headers", {})["X-Request-ID"] = REQUEST_ID
         if not getattr(self.view, "enveloped", True):
             return body
