@@ -6,10 +6,19 @@ lowest role that should have it.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import or_
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission
 from django.db import transaction
+
+
+def edits(*models: str) -> list[str]:
+    """Return the permissions to add, change and delete rows of models, which are given as `app.model`."""
+    names = (model.split(".") for model in models)
+    return [f"{app}.{verb}_{model}" for app, model in names for verb in ("add", "change", "delete")]
+
 
 PERMISSIONS = {
     "Viewer": [
@@ -40,34 +49,12 @@ PERMISSIONS = {
         "transactions.change_transaction",
     ],
     "Manager": [
-        "incidents.add_alertroute",
-        "incidents.change_alertroute",
-        "incidents.delete_alertroute",
-        "notifications.add_notification",
-        "notifications.change_notification",
-        "notifications.delete_notification",
-        "relayers.add_relayer",
-        "relayers.change_relayer",
-        "relayers.delete_relayer",
-        "rpc.add_feetoken",
-        "rpc.change_feetoken",
-        "rpc.delete_feetoken",
-        "signers.add_signer",
-        "signers.change_signer",
-        "signers.delete_signer",
-        "tokens.add_accesstoken",
-        "tokens.change_accesstoken",
-        "tokens.delete_accesstoken",
+        *edits("incidents.alertroute", "notifications.notification", "relayers.relayer"),
+        *edits("rpc.feetoken", "signers.signer", "tokens.accesstoken"),
         "transactions.add_transaction",
     ],
     # Only superusers change superusers, groups, single permissions and the scopes of tokens.
-    "Owner": [
-        "auth.add_user",
-        "auth.change_user",
-        "auth.delete_user",
-        "auth.view_group",
-        "auth.view_user",
-    ],
+    "Owner": [*edits("auth.user"), "auth.view_group", "auth.view_user"],
 }
 DESCRIPTIONS = {
     "Viewer": "Sees everything except secrets, users and groups.",
@@ -89,17 +76,11 @@ class Role:
     permissions: frozenset[str]
 
 
-def _roles() -> dict[str, Role]:
-    held: set[str] = set()
-    roles = {}
-    for name, own in PERMISSIONS.items():
-        held |= {*own}
-        roles[name] = Role(name, DESCRIPTIONS[name], frozenset(held))
-    return roles
-
-
-# The roles by name; each has more permissions than the one before.
-ROLES = _roles()
+# The roles by name; each has the permissions of the one before, and its own.
+ROLES = {
+    name: Role(name, DESCRIPTIONS[name], permissions)
+    for name, permissions in zip(PERMISSIONS, accumulate(map(frozenset, PERMISSIONS.values()), or_), strict=True)
+}
 
 
 def restore(using: str) -> None:
