@@ -42,17 +42,6 @@ class CallCount(models.Model):
     head = models.PositiveBigIntegerField(null=True, help_text="The last head block of a node.")
     head_at = models.DateTimeField(null=True, help_text="The time of that block, or else when it was first seen.")
     last_fault = models.CharField(max_length=200, help_text="Of a node.")
-    up_to_5_ms = models.PositiveIntegerField(default=0)
-    up_to_10_ms = models.PositiveIntegerField(default=0)
-    up_to_25_ms = models.PositiveIntegerField(default=0)
-    up_to_50_ms = models.PositiveIntegerField(default=0)
-    up_to_100_ms = models.PositiveIntegerField(default=0)
-    up_to_250_ms = models.PositiveIntegerField(default=0)
-    up_to_500_ms = models.PositiveIntegerField(default=0)
-    up_to_1000_ms = models.PositiveIntegerField(default=0)
-    up_to_2500_ms = models.PositiveIntegerField(default=0)
-    up_to_5000_ms = models.PositiveIntegerField(default=0)
-    above_5000_ms = models.PositiveIntegerField(default=0)
 
     class Meta:
         constraints = [
@@ -64,6 +53,10 @@ class CallCount(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.subject} {self.outcome} at {self.start:%Y-%m-%d %H:%M}"
+
+
+for _column in DURATIONS:
+    CallCount.add_to_class(_column, models.PositiveIntegerField(default=0))
 
 
 class Key(NamedTuple):

@@ -182,15 +182,18 @@ def _collect(collector: Collector) -> list[Metric]:
 shared = SharedCollectors()
 
 
+def sharing_processes(files: str) -> set[int]:
+    """Return the IDs of the processes that share metrics, running or not, by the names of these files."""
+    return {int(file.stem.rpartition("_")[2]) for file in Path(SHARED_FOLDER).glob(files)} if SHARED_FOLDER else set()
+
+
 def running_processes() -> list[int]:
-    pids = {int(file.stem.rpartition("_")[2]) for file in Path(SHARED_FOLDER).glob("*_*.db")} if SHARED_FOLDER else ()
-    return sorted(pid for pid in {*pids, os.getpid()} if is_running(pid))
+    return sorted(filter(is_running, sharing_processes("*_*.db") | {os.getpid()}))
 
 
 def forget_ended_processes() -> None:
     """Remove the gauges of processes that have ended, such as their busy threads."""
-    for file in Path(SHARED_FOLDER).glob("gauge_live*_*.db") if SHARED_FOLDER else ():
-        pid = int(file.stem.rpartition("_")[2])
+    for pid in sharing_processes("gauge_live*_*.db"):
         if not is_running(pid):
             mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the client has no types there
 
