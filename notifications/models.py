@@ -15,10 +15,9 @@ from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.database.prefixes import prefix_index
 from relayer_service.net import addresses
 from relayer_service.observability import tracing
-from relayer_service.storage.columns import text_column
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.storage.leases import Leased
-from relayer_service.storage.resources import Resource
+from relayer_service.storage.resources import Resource, text_column
 
 # After a change of the signing key the previous one signs too, for a day: enough for receivers in any time zone.
 KEY_OVERLAP_HOURS = 24

@@ -6,9 +6,8 @@ from django.db import models
 
 from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.database.prefixes import prefix_index
-from relayer_service.storage.columns import text_column
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, Sealed, sealed
-from relayer_service.storage.resources import Resource
+from relayer_service.storage.resources import Resource, text_column
 from signers.config_shapes import SignerType, shown_config, split
 
 MAX_ERROR_LENGTH = 200

@@ -7,9 +7,9 @@ from django.db import models
 from django.utils import timezone
 
 from relayer_service.observability import tracing
-from relayer_service.storage.columns import text_column
 from relayer_service.storage.encryption import EncryptedJSONField
 from relayer_service.storage.leases import Leased
+from relayer_service.storage.resources import text_column
 
 MAX_FAILURES_NAMED = 10
 

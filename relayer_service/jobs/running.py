@@ -100,11 +100,7 @@ def lost_right(job: Job) -> str:
     user = get_user_model().objects.filter(username=job.actor).first()
     if user is None:
         return NO_USER
-    return "" if user.has_perms(permissions(job)) else NOT_PERMITTED
-
-
-def permissions(job: Job) -> list[str]:
-    return kind(job.kind).permissions(job.parameters or {})
+    return "" if user.has_perms(kind(job.kind).permissions(job.parameters or {})) else NOT_PERMITTED
 
 
 @periodic(seconds=SWEEP_SECONDS)

@@ -1,4 +1,4 @@
-"""The base model of resources."""
+"""The base model of resources, and what their columns share."""
 
 import re
 import uuid
@@ -22,6 +22,12 @@ def validate_identifier(value: str) -> None:
 
 def new_identifier() -> str:
     return str(uuid.uuid4())
+
+
+def text_column(max_length: int, help_text: str, **options: Any) -> "models.CharField[str, str]":
+    """Return a column of text that is empty by default, also in rows of the last release, which does not write it."""
+    options |= {"blank": True, "default": "", "db_default": ""}
+    return models.CharField(max_length=max_length, help_text=help_text, **options)
 
 
 class Resource(models.Model):
