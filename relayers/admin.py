@@ -24,9 +24,9 @@ from relayer_service.console.base import column
 from relayer_service.console.confirmation import PendingAction, ReasonForm
 from relayer_service.console.dates import ago_titled
 from relayer_service.console.jobs import ask_or_start
-from relayer_service.console.lists.changelists import MAX_LISTED, NewestPaginator
+from relayer_service.console.lists.changelists import MAX_LISTED, NewestPaginator, is_key
 from relayer_service.console.panels import declared
-from relayer_service.console.references import MAX_SHOWN, is_key, link
+from relayer_service.console.references import MAX_SHOWN, link
 from relayer_service.database.prefixes import CaseFolded
 from relayer_service.extensions import is_enabled
 from relayers import guards, policy_fields

@@ -17,9 +17,9 @@ from relayer_service.console import confirmation
 from relayer_service.console.base import ResourceAdmin, column
 from relayer_service.console.confirmation import PendingAction
 from relayer_service.console.dates import ago_titled, to_the_minute
-from relayer_service.console.lists.changelists import MAX_LISTED
+from relayer_service.console.lists.changelists import MAX_LISTED, is_key
 from relayer_service.console.lists.filters import StateFilter
-from relayer_service.console.references import is_key, link
+from relayer_service.console.references import link
 from relayer_service.database.prefixes import CaseFolded
 from spending.console.formatting import shown_rules
 from spending.writes import stored_rules

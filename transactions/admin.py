@@ -11,9 +11,8 @@ from unfold.decorators import display
 from chain.units import coins, gwei
 from relayer_service.console.base import column
 from relayer_service.console.dates import exact, to_the_minute
-from relayer_service.console.lists.changelists import ResourceList
+from relayer_service.console.lists.changelists import ResourceList, is_key
 from relayer_service.console.lists.search import MANY
-from relayer_service.console.references import is_key
 from relayer_service.observability.tracing import trace_id
 from spending import erc20
 from transactions.console import filters, formatting, token_calls

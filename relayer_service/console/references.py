@@ -13,8 +13,6 @@ from django.utils.safestring import SafeString
 from relayer_service.console.lists.changelists import MAX_LISTED
 
 MAX_SHOWN = 10
-# Every database accepts a number of this length as a key.
-MAX_DIGITS = 18
 
 
 def may_view_users(request: HttpRequest, model: type[Model], without: Sequence[type[Model]] = ()) -> bool:
@@ -83,10 +81,6 @@ def _list_link(model: Any, field: str, obj: Model, text: str) -> str | SafeStrin
         return text
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
     return format_html('<a class="underline" href="{}?{}={}">{}</a>', url, lookup, obj.pk, text)
-
-
-def is_key(value: str) -> bool:
-    return len(str(value)) <= MAX_DIGITS
 
 
 def _relations(model: type[Model], without: Sequence[type[Model]]) -> Iterator[tuple[Any, str]]:

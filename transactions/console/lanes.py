@@ -20,8 +20,8 @@ from relayer_service.console import confirmation
 from relayer_service.console.base import ReadOnlyAdmin, column
 from relayer_service.console.confirmation import PendingAction, ReasonForm
 from relayer_service.console.dates import ago_titled, to_the_minute
-from relayer_service.console.lists.changelists import MAX_LISTED, count_up_to_maximum, counted
-from relayer_service.console.references import is_key, link
+from relayer_service.console.lists.changelists import MAX_LISTED, count_up_to_maximum, counted, is_key
+from relayer_service.console.references import link
 from relayers.console.formatting import report
 from relayers.models import Relayer
 from transactions.console import formatting

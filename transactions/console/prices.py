@@ -19,7 +19,7 @@ from chain.units import gwei
 from relayer_service.api.serializers import IntegerField
 from relayer_service.background.shares import Busy, waiting_for_others
 from relayer_service.console.confirmation import ReasonForm, Table
-from relayer_service.console.references import is_key
+from relayer_service.console.lists.changelists import is_key
 from relayer_service.database.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers.console.formatting import amount

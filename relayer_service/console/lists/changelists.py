@@ -1,19 +1,20 @@
 """Lists of any size: sorted by indexed columns, with a tab per state, named filters and a bounded number of pages."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.admin import AdminSite
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.views.main import ORDER_VAR
+from django.contrib.admin.views.main import ERROR_FLAG, ORDER_VAR, PAGE_VAR
 from django.core.paginator import Page, Paginator
 from django.db import connection
 from django.db.models import Case, Count, QuerySet, When
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from unfold.views import ChangeList
 
-from relayer_service.console.lists.active_filters import ActiveFilter, active_filters, first_page, without_filters
 from relayer_service.console.lists.filters import StateFilter
 from relayer_service.database.nul import has_nul
 from relayer_service.storage import counting
@@ -23,6 +24,8 @@ from relayer_service.storage.newest import page_of
 MAX_LISTED = 10_000
 # Number of rows that a tab counts, and that is counted of a queue.
 MAX_COUNTED = 1_000
+# Every database accepts a number of this length as a key.
+MAX_DIGITS = 18
 COUNT = "(SELECT COUNT(*) FROM ({}) AS counted)"
 
 
@@ -55,6 +58,15 @@ class NewestPaginator(Paginator):  # type: ignore[type-arg]  # Django cannot sub
         number = self.validate_number(number)
         first = (number - 1) * self.per_page
         return Page(page_of(self.object_list, first, min(first + self.per_page, self.count)), number, self)
+
+
+@dataclass(frozen=True)
+class ActiveFilter:
+    """A chosen value of a filter, and the query of the list without it."""
+
+    title: str
+    value: str
+    without: str
 
 
 class ResourceList(ChangeList):
@@ -106,8 +118,7 @@ class ResourceList(ChangeList):
         sign, column = self.sorted_column
         if not column:
             self.params.pop(ORDER_VAR, None)
-            default: list[Any] = super().get_ordering(request, queryset)
-            return default
+            return list(super().get_ordering(request, queryset))
         order = self.get_ordering_field(column)
         first: Any = f"{sign}{order}"
         if not isinstance(order, str):
@@ -119,8 +130,7 @@ class ResourceList(ChangeList):
     def get_ordering_field_columns(self) -> dict[int, str]:
         sign, column = self.sorted_column
         if not column:
-            default: dict[int, str] = super().get_ordering_field_columns()
-            return default
+            return dict(super().get_ordering_field_columns())
         return {n: "desc" if sign else "asc" for n, name in enumerate(self.list_display) if name == column}
 
     def get_query_string(self, new_params: Any = None, remove: Any = None) -> str:
@@ -128,8 +138,52 @@ class ResourceList(ChangeList):
         if order := (new_params or {}).get(ORDER_VAR):
             _, sign, number = order.split(".")[0].rpartition("-")
             new_params = {**new_params, ORDER_VAR: f"{sign}{self.list_display[int(number)]}"}
-        query: str = super().get_query_string(new_params, remove)
-        return query
+        return str(super().get_query_string(new_params, remove))
+
+
+def active_filters(request: HttpRequest, specs: Sequence[Any], site: AdminSite) -> list[ActiveFilter]:
+    found = []
+    for spec in specs:
+        for name in spec.expected_parameters():
+            for value in filter(None, request.GET.getlist(name)):
+                query = first_page(request)
+                query.setlist(name, [each for each in query.getlist(name) if each != value])
+                shown = _shown_value(request, spec, value, site)
+                found.append(ActiveFilter(_title(spec, name), shown, f"?{query.urlencode()}"))
+    return found
+
+
+def without_filters(request: HttpRequest, specs: Sequence[Any]) -> str:
+    query = first_page(request)
+    for name in (name for spec in specs for name in spec.expected_parameters()):
+        query.pop(name, None)
+    return f"?{query.urlencode()}"
+
+
+def first_page(request: HttpRequest) -> QueryDict:
+    query = request.GET.copy()
+    for name in (PAGE_VAR, ERROR_FLAG):
+        query.pop(name, None)
+    return query
+
+
+def _title(spec: Any, name: str) -> str:
+    end = next((end for end in ("from", "to") if name == f"{getattr(spec, 'field_path', None)}_{end}"), "")
+    return f"{spec.title} {end}".strip().capitalize()
+
+
+def _shown_value(request: HttpRequest, spec: Any, value: str, site: AdminSite) -> str:
+    field: Any = getattr(spec, "field", None)
+    model: Any = getattr(field, "related_model", None)
+    related = site._registry.get(model)
+    if related and related.has_view_permission(request) and value.isdecimal() and is_key(value):
+        return str(related.model._base_manager.filter(pk=value).first() or value)
+    choices = getattr(field, "flatchoices", None) or getattr(spec, "lookup_choices", [])
+    return next((str(label) for key, label in choices if str(key) == value), value)
+
+
+def is_key(value: str) -> bool:
+    return len(str(value)) <= MAX_DIGITS
 
 
 def tabs(
@@ -182,8 +236,7 @@ def count_up_to_maximum(lists: Sequence[QuerySet[Any]]) -> Sequence[int]:
     with connection.cursor() as cursor:
         sql = ", ".join(COUNT.format(sql) for sql, _ in found)
         cursor.execute(f"SELECT {sql}", [value for _, values in found for value in values])
-        numbers: Sequence[int] = cursor.fetchone()
-    return numbers
+        return list(cursor.fetchone())
 
 
 def counted(number: int) -> str:
