@@ -63,6 +63,8 @@ class IncidentAdmin(ReadOnlyAdmin):
     list_before_template = "admin/incidents/list.html"
     ordering = ["-id"]
     in_palette = False
+    # The service alone changes it.
+    has_history = False
 
     class Media:
         css = {"all": ["relayers/admin.css"]}
@@ -79,10 +81,6 @@ class IncidentAdmin(ReadOnlyAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return []
-
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        # The service alone changes it.
-        return super().change_view(request, object_id, form_url, {"show_history": False, **(extra_context or {})})
 
     @display(description="state")
     def shown_state(self, incident: Incident) -> str:

@@ -14,10 +14,9 @@ from notifications.console.forms import NotificationForm
 from notifications.delivery.deleting import delete_logs, drop_deliveries
 from notifications.jobs import SEND
 from notifications.models import Delivery, Notification
-from relayer_service.console.base import column
+from relayer_service.console.base import ReferencedAdmin, column
 from relayer_service.console.confirmation import PendingAction, Table
 from relayer_service.console.jobs import ask_or_start
-from relayer_service.console.referenced import ReferencedAdmin
 from relayer_service.console.references import in_use, may_view_users
 from relayer_service.database.prefixes import CaseFolded
 

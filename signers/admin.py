@@ -11,11 +11,11 @@ from django.urls import reverse
 from unfold.decorators import action, display
 
 from relayer_service.background.shares import Busy, waiting_for_others
+from relayer_service.console.base import ReferencedAdmin
 from relayer_service.console.confirmation import PendingAction
 from relayer_service.console.dates import ago
 from relayer_service.console.jobs import ask_or_start
 from relayer_service.console.panels import declared
-from relayer_service.console.referenced import ReferencedAdmin
 from relayer_service.console.references import in_use, may_view_users
 from relayer_service.database.prefixes import CaseFolded
 from signers import signing

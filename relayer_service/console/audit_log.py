@@ -55,6 +55,8 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     list_before_template = "admin/audit/export.html"
     ordering = ["-at", "-id"]
     in_palette = False
+    # Audit entries never change.
+    has_history = False
     # The theme shows the search field because of it; `get_search_results` searches.
     search_fields = SEARCHED
     search_help_text = "The full ID of an object, name of an actor or ID of a request"
@@ -76,10 +78,6 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         columns = [Q(**{name: term}) for name in SEARCHED]
         matching = [column for column in columns if queryset.filter(column).exists()]
         return queryset.filter(reduce(or_, matching)) if matching else queryset.none(), False
-
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        # Audit entries never change, so they have no history.
-        return super().change_view(request, object_id, form_url, {"show_history": False, **(extra_context or {})})
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)

@@ -6,8 +6,8 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ORDER_VAR
 from django.contrib.admin.widgets import AutocompleteSelect
-from django.db import connection
-from django.db.models import QuerySet
+from django.db import connection, transaction
+from django.db.models import Model, ProtectedError, QuerySet
 from django.forms import Media
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -24,6 +24,7 @@ from relayer_service.console.lists.changelists import (
     NewestPaginator,
     ResourceList,
     filtered_tab_counts,
+    is_key,
     tab_counts,
     tabs,
 )
@@ -31,10 +32,11 @@ from relayer_service.console.lists.filters import StateFilter
 from relayer_service.console.lists.preferences import PreferencesAdmin
 from relayer_service.console.overview.getting_started import STEP
 from relayer_service.console.panels import Panel, declared_panels
-from relayer_service.console.references import is_key
+from relayer_service.console.references import may_view_users, used_by
 from relayer_service.database import substrings
 
 DELETE = "delete_selected"
+USED_CONCURRENTLY = "Not deleted: another object has started to use it."
 
 
 def column(description: str, show: Callable[[Any], str], **options: Any) -> Any:
@@ -75,6 +77,8 @@ class ResourceAdmin(AuditedAdmin, PreferencesAdmin, ModelAdmin):
     purpose = ""
     # Whether adding an object opens its page, which shows what to do next.
     opens_added = False
+    # Whether its page links to its history in the audit log.
+    has_history = True
     # Whether the command palette searches this list.
     in_palette = True
     palette_columns: Sequence[str] = search.DESCRIBED_BY
@@ -229,6 +233,7 @@ class ResourceAdmin(AuditedAdmin, PreferencesAdmin, ModelAdmin):
             # The form has set what was refused.
             obj = self.get_queryset(request).filter(pk=obj.pk).first()
         context |= self.panel_context(request, obj) if obj else {"panels": []}
+        context["show_history"] = self.has_history
         if obj and self.page_tabs:
             titles, fieldsets = self.page_tabs.items(), self.get_fieldsets(request, obj)
             items = [{"title": title, "inline": name, "has_permission": True} for name, title in titles]
@@ -253,6 +258,41 @@ class ResourceAdmin(AuditedAdmin, PreferencesAdmin, ModelAdmin):
     @display(description="created", ordering="sequence")
     def created(self, obj: Any) -> str:
         return to_the_minute(obj.created_at)
+
+
+class ReferencedAdmin(ResourceAdmin):
+    """A resource that other rows refer to: they block its deletion, even those that are created meanwhile.
+
+    Its page shows them, linked for staff who may view all of them and counted for others.
+    """
+
+    # Models whose rows are deleted with the resource.
+    dependents: list[type[Model]] = []
+
+    def users_field(self, request: HttpRequest) -> str:
+        return "used_by" if may_view_users(request, self.model, self.dependents) else "use_counts"
+
+    @display(description="used by")
+    def used_by(self, obj: Model) -> str:
+        return used_by(obj, linked=True, without=self.dependents)
+
+    @display(description="used by")
+    def use_counts(self, obj: Model) -> str:
+        return used_by(obj, linked=False, without=self.dependents)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except ProtectedError:
+            self.message_user(request, USED_CONCURRENTLY, messages.ERROR)
+            return HttpResponseRedirect(reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        try:
+            with transaction.atomic():
+                super().delete_queryset(request, queryset)
+        except ProtectedError:
+            self.message_user(request, USED_CONCURRENTLY, messages.ERROR)
 
 
 class ReadOnly:

@@ -70,6 +70,8 @@ def may_see_jobs(request: HttpRequest) -> bool:
 class JobAdmin(ReadOnlyAdmin):
     list_display = ["title", "shown_state", "progress", "starter", "created", "finished"]
     ordering = ["-id"]
+    # The audit log has the changes of a job under the rows.
+    has_history = False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         jobs: QuerySet[Job] = super().get_queryset(request)
@@ -86,10 +88,6 @@ class JobAdmin(ReadOnlyAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return []
-
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        # The audit log has the changes of a job under the rows.
-        return super().change_view(request, object_id, form_url, {"show_history": False, **(extra_context or {})})
 
     @display(description="state")
     def shown_state(self, job: Job) -> str:

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications.models import Attempt, Delivery, Notification
-from relayer_service.console.referenced import USED_CONCURRENTLY
+from relayer_service.console.base import USED_CONCURRENTLY
 from relayer_service.models import AuditEntry
 from tests.concurrency import in_threads
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from relayer_service.console.referenced import USED_CONCURRENTLY
+from relayer_service.console.base import USED_CONCURRENTLY
 from relayers.models import Relayer
 from signers.models import Signer
 from tests.notifications.admin_pages import rows, staff_who_may
