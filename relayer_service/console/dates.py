@@ -5,7 +5,6 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from django.contrib.humanize.templatetags.humanize import naturaltime
-from django.core.exceptions import ObjectDoesNotExist
 from django.utils import timezone
 from django.utils.functional import lazy
 from django.utils.html import format_html
@@ -14,10 +13,8 @@ from django.utils.timesince import timeuntil
 
 def time_zone_of(user: Any) -> ZoneInfo | None:
     """Return the time zone that a user has chosen; None if there is none."""
-    try:
-        return zone_or_utc(user.preference.time_zone)
-    except (AttributeError, ObjectDoesNotExist):
-        return None
+    preference = getattr(user, "preference", None)
+    return zone_or_utc(preference.time_zone) if preference else None
 
 
 def zone_or_utc(name: str) -> ZoneInfo:

@@ -62,7 +62,7 @@ def ended(request: HttpRequest, user: User, back: str) -> HttpResponse:
 class SessionsOfUsers:
     """Adds a page to users with their sessions, for those who may change them."""
 
-    @action(description="Sessions", url_path="sessions", permissions=["sessions"])
+    @action(description="Sessions", url_path="sessions", permissions=["account"])
     def sessions(self, request: HttpRequest, object_id: str) -> HttpResponse:
         user: User = self.get_object_or_404(request, object_id)  # type: ignore[attr-defined]  # of AuditedAdmin
         if not self.has_change_permission(request, user):  # type: ignore[attr-defined]  # of UserAdmin
@@ -70,7 +70,3 @@ class SessionsOfUsers:
         if "end" in request.POST:
             return ended(request, user, request.path)
         return page(request, user, f"Sessions of {user}", back=reverse("admin:auth_user_change", args=[user.pk]))
-
-    def has_sessions_permission(self, request: HttpRequest, object_id: Any) -> bool:
-        user = User.objects.filter(pk=object_id).first() if str(object_id).isdecimal() else None
-        return user is not None and self.has_change_permission(request, user)  # type: ignore[attr-defined]  # of UserAdmin

@@ -160,6 +160,11 @@ class UserAdmin(Inviting, SessionsOfUsers, ResettableSecondFactor, AccountAdmin,
             return "Superuser"
         return current_role(user) or ("Custom" if user.is_staff else NO_ROLE)
 
+    def has_account_permission(self, request: HttpRequest, object_id: Any) -> bool:
+        """Return whether the user exists and may be changed by that of the request."""
+        user = User.objects.filter(pk=object_id).first() if str(object_id).isdecimal() else None
+        return user is not None and self.has_change_permission(request, user)
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and (obj is None or outranks(request.user, obj))
 

@@ -58,10 +58,10 @@ def invite(key: int) -> str:
 class Inviting:
     """Adds a page to users without a password, which shows a link to set one."""
 
-    @action(description=INVITE, url_path="invite", permissions=["invite"])
+    @action(description=INVITE, url_path="invite", permissions=["account"])
     def invite(self, request: HttpRequest, object_id: str) -> HttpResponse:
         user: User = self.get_object_or_404(request, object_id)  # type: ignore[attr-defined]  # of AuditedAdmin
-        if not self.has_invite_permission(request, user.pk):
+        if not self.has_account_permission(request, user.pk):  # type: ignore[attr-defined]  # of UserAdmin
             raise PermissionDenied
         pending = PendingAction.on_page(request, user.pk, reverse("admin:auth_user_change", args=[user.pk]))
         if is_invitable(user) and not pending.is_confirmed:
@@ -82,7 +82,7 @@ class Inviting:
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
         elsewhere = {"_popup", "_addanother"} & request.POST.keys()
-        if not elsewhere and is_invitable(obj) and self.has_invite_permission(request, obj.pk):
+        if not elsewhere and is_invitable(obj) and self.has_account_permission(request, obj.pk):  # type: ignore[attr-defined]  # of UserAdmin
             messages.success(request, f"{obj} was added. Create an invitation link, or go back.")
             return HttpResponseRedirect(reverse("admin:auth_user_invite", args=[obj.pk]))
         response: HttpResponse = super().response_add(request, obj, post_url_continue)  # type: ignore[misc]  # of UserAdmin
@@ -93,11 +93,6 @@ class Inviting:
         actions: list[Any] = super().get_actions_detail(request, object_id)  # type: ignore[misc]  # of UserAdmin
         user = self.get_object(request, unquote(object_id)) if actions else None  # type: ignore[attr-defined]  # of UserAdmin
         return [item for item in actions if item.description != INVITE or (user and is_invitable(user))]
-
-    def has_invite_permission(self, request: HttpRequest, object_id: Any) -> bool:
-        """Return whether the user exists and may be changed by that of the request."""
-        user = User.objects.filter(pk=object_id).first() if str(object_id).isdecimal() else None
-        return user is not None and self.has_change_permission(request, user)  # type: ignore[attr-defined]  # of UserAdmin
 
 
 class PasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # Django cannot subscript it
@@ -121,7 +116,7 @@ class InvitationView(PasswordResetConfirmView):
 
     def get_user(self, uidb64: str) -> Any:
         user = super().get_user(uidb64)
-        return user if user and user.is_active and not user.has_usable_password() else None
+        return user if user and is_invitable(user) else None
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return {**admin.site.each_context(self.request), **super().get_context_data(**kwargs)}
