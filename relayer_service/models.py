@@ -20,20 +20,8 @@ from relayer_service.observability.call_counts import CallCount
 from relayer_service.sign_in.models import SecondFactor, SignInAddress
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, primary_key_id
 
-__all__ = [
-    "Acknowledgement",
-    "AuditEntry",
-    "CallCount",
-    "EncryptionKey",
-    "IdempotentRequest",
-    "Job",
-    "ListPreference",
-    "PeriodicRun",
-    "RowDelta",
-    "SecondFactor",
-    "SignInAddress",
-    "WorkerProcess",
-]
+# Of packages: Django looks for all models of an app here.
+__all__ = ["AuditEntry", "CallCount", "Job", "SecondFactor", "SignInAddress"]
 
 logger = logging.getLogger(__name__)
 

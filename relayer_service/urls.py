@@ -35,26 +35,21 @@ API.sort(key=lambda each: "(?P<" in str(each.pattern))
 # Also under the paths of the published API, where another method is 405 rather than a failed CSRF check.
 HEALTH = [re_path(r"^health/?$", csrf_exempt(health)), re_path(r"^ready/?$", csrf_exempt(ready))]
 
-GETTING_STARTED: list[Any] = [
-    path(f"admin/getting-started/{route}/", admin.site.admin_view(view), name=name)
-    for route, view, name in (
-        ("demo", getting_started.demo_view, "getting_started_demo"),
-        ("dismiss", getting_started.dismiss, "getting_started_dismiss"),
-        ("<str:name>", getting_started.open_step, "getting_started_step"),
-    )
-]
-if settings.LOCAL:
-    GETTING_STARTED.append(path("demo/webhook", csrf_exempt(getting_started.receive_demo_event)))
+console_page = admin.site.admin_view
+DEMO = [path("demo/webhook", csrf_exempt(getting_started.receive_demo_event))] if settings.LOCAL else []
 
 urlpatterns = [
     path("api/v1/", include([*(HEALTH if extensions.is_enabled("lifecycle") else []), *API])),
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),
-    path("admin/attention/acknowledge/", admin.site.admin_view(acknowledge), name="acknowledge"),
-    path("admin/attention/undo/", admin.site.admin_view(undo), name="undo_acknowledgement"),
-    path("admin/search/", admin.site.admin_view(palette)),
-    *GETTING_STARTED,
+    path("admin/attention/acknowledge/", console_page(acknowledge), name="acknowledge"),
+    path("admin/attention/undo/", console_page(undo), name="undo_acknowledgement"),
+    path("admin/search/", console_page(palette)),
+    path("admin/getting-started/demo/", console_page(getting_started.demo_view), name="getting_started_demo"),
+    path("admin/getting-started/dismiss/", console_page(getting_started.dismiss), name="getting_started_dismiss"),
+    path("admin/getting-started/<str:name>/", console_page(getting_started.open_step), name="getting_started_step"),
+    *DEMO,
     path("admin/", admin.site.urls),
     path("health", health, name="health"),
     path("ready", ready, name="ready"),

@@ -17,6 +17,8 @@ from relayer_service.database.clock import DatabaseNow
 PRUNE_BATCH_SIZE = 1_000
 # Between two batches: on SQLite others cannot write while one is deleted.
 PRUNE_PAUSE_SECONDS = 0.01
+# Two indexes for the entries of tokens, as signatures and refusals are many.
+BY_TOKEN, ACTED = ~models.Q(actor_key=""), models.Q(action="acted")
 
 
 class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
@@ -84,21 +86,8 @@ class AuditEntry(models.Model):
             models.Index("object_id", "at", "id", name="audit_by_object"),
             models.Index("actor_kind", "at", "id", name="audit_by_kind"),
             models.Index("actor", "at", "id", name="audit_by_actor"),
-            models.Index(
-                "actor_key",
-                "at",
-                "id",
-                name="audit_changes_of_token",
-                # Signatures and refusals are many.
-                condition=~models.Q(actor_key="") & ~models.Q(action="acted"),
-            ),
-            models.Index(
-                "actor_key",
-                "at",
-                "id",
-                name="audit_actions_of_token",
-                condition=~models.Q(actor_key="") & models.Q(action="acted"),
-            ),
+            models.Index("actor_key", "at", "id", name="audit_changes_of_token", condition=BY_TOKEN & ~ACTED),
+            models.Index("actor_key", "at", "id", name="audit_actions_of_token", condition=BY_TOKEN & ACTED),
             models.Index("request_id", "at", "id", name="audit_by_request"),
         ]
 

@@ -3,6 +3,7 @@
 Not in `admin`, which registers its pages there. Imports in functions, as the settings name this module.
 """
 
+from functools import partial
 from typing import Any
 
 from django.contrib.admin import autodiscover
@@ -22,13 +23,11 @@ class ConsoleConfig(SimpleAdminConfig):
 class ConsoleSite(UnfoldAdminSite):
     def check(self, app_configs: Any) -> list[CheckMessage]:
         autodiscover()
-        messages: list[CheckMessage] = super().check(app_configs)
-        return messages
+        return list(super().check(app_configs))
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         autodiscover()
-        urls: list[URLPattern | URLResolver] = super().get_urls()
-        return urls
+        return list(super().get_urls())
 
     def has_permission(self, request: HttpRequest) -> bool:
         from relayer_service.sign_in.verification import is_verified
@@ -41,11 +40,7 @@ class ConsoleSite(UnfoldAdminSite):
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         from relayer_service.console.sign_in import login_page
 
-        def check_password() -> HttpResponse:
-            page: HttpResponse = super(ConsoleSite, self).login(request, extra_context)
-            return page
-
-        return login_page.login(request, check_password)
+        return login_page.login(request, partial(super().login, request, extra_context))
 
     def logout(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         from relayer_service.console.sign_in import login_page

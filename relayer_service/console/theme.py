@@ -24,14 +24,17 @@ def extension_link(title: str, icon: str, app: str, model: str) -> dict[str, Any
     return model_link(title, icon, app, model) | shown
 
 
+ACCOUNT_PAGES = [
+    link("Your account", "account_circle", "admin:account"),
+    link("Two-factor authentication", "security", "admin:second_factor"),
+    link("Change password", "password", "admin:password_change"),
+]
 # Pages that the command palette finds besides those of the sidebar.
 OTHER_PAGES = [
     extension_link("Gas spent", "local_gas_station", "transactions", "transaction")
     | {"link": reverse_lazy("admin:transactions_transaction_gas")},
     link("Runbooks", "menu_book", "admin:incidents_incident_runbooks", "incidents.view_incident"),
-    link("Your account", "account_circle", "admin:account"),
-    link("Two-factor authentication", "security", "admin:second_factor"),
-    link("Change password", "password", "admin:password_change"),
+    *ACCOUNT_PAGES,
 ]
 
 
@@ -58,13 +61,7 @@ UNFOLD: dict[str, Any] = {
     # Brighter than the default, for contrast in dark mode.
     "COLORS": {"primary": {"500": "oklch(76% .17 305.504)"}},
     "DASHBOARD_CALLBACK": "relayer_service.console.overview.dashboard.add_cards",
-    "ACCOUNT": {
-        "navigation": [
-            {"title": "Your account", "link": reverse_lazy("admin:account")},
-            {"title": "Two-factor authentication", "link": reverse_lazy("admin:second_factor")},
-            {"title": "Change password", "link": reverse_lazy("admin:password_change")},
-        ]
-    },
+    "ACCOUNT": {"navigation": ACCOUNT_PAGES},
     "SIDEBAR": {
         "show_search": True,
         # `relayer_service/console/lists/search.py` replaces its backend.

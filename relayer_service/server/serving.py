@@ -130,12 +130,6 @@ def allow_connections(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def share_metrics() -> None:
-    """Share the metrics of this server's processes through files."""
-    if settings.WEB_PROCESSES > 1:
-        os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(settings.DATA_DIR / f"metrics/web-{settings.PORT}"))
-
-
 def delete_metrics() -> None:
     """Delete the shared metrics of ended processes, and those of this one, which answers no requests."""
     if folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
@@ -150,7 +144,9 @@ def main(arguments: list[str]) -> int:
     application = arguments[0] if arguments else "relayer_service.server.rsgi:application"
     try:
         listener = listen(settings.HOST, settings.PORT)
-        share_metrics()
+        if settings.WEB_PROCESSES > 1:
+            # They share their metrics through files.
+            os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(settings.DATA_DIR / f"metrics/web-{settings.PORT}"))
         pkgutil.resolve_name(application)
         if apps.ready:  # not for an application without Django
             # Run the system checks, as management commands do: they validate NETWORKS_FILE.
