@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin.utils import label_for_field
 from django.contrib.admin.views.main import ORDER_VAR, SEARCH_VAR
 from django.core.exceptions import PermissionDenied
@@ -15,10 +15,8 @@ from django.utils.text import capfirst
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
+from relayer_service.console.audit import DjangoModelAdmin
 from relayer_service.models import ListPreference
-
-# Untyped, like the theme's classes that it is mixed with.
-DjangoModelAdmin: Any = admin.ModelAdmin
 
 # Of one user for one list.
 MAX_FILTERS = 20

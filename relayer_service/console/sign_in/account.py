@@ -13,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from relayer_service.console.audit import DjangoModelAdmin
 from relayer_service.console.dates import zone_names
 from relayer_service.sign_in.models import UserPreference
 from relayer_service.sign_in.sessions import end, sessions_of
@@ -58,14 +59,13 @@ def ended(request: HttpRequest, user: User, back: str) -> HttpResponse:
     return HttpResponseRedirect(back)
 
 
-# Untyped, like the admin classes that it is mixed with.
-class SessionsOfUsers:
+class SessionsOfUsers(DjangoModelAdmin):
     """Adds a page to users with their sessions, for those who may change them."""
 
     @action(description="Sessions", url_path="sessions", permissions=["account"])
     def sessions(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        user: User = self.get_object_or_404(request, object_id)  # type: ignore[attr-defined]  # of AuditedAdmin
-        if not self.has_change_permission(request, user):  # type: ignore[attr-defined]  # of UserAdmin
+        user: User = self.get_object_or_404(request, object_id)
+        if not self.has_change_permission(request, user):
             raise PermissionDenied
         if "end" in request.POST:
             return ended(request, user, request.path)

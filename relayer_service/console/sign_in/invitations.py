@@ -23,6 +23,7 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget
 
 from relayer_service.audit.recording import acted, record
+from relayer_service.console.audit import DjangoModelAdmin
 from relayer_service.console.confirmation import PendingAction, ask
 
 INVITE = "Create invitation link"
@@ -54,14 +55,13 @@ def invite(key: int) -> str:
     return reverse("admin:invitation", args=[name], query={"token": token})
 
 
-# Untyped, like the admin classes that it is mixed with.
-class Inviting:
+class Inviting(DjangoModelAdmin):
     """Adds a page to users without a password, which shows a link to set one."""
 
     @action(description=INVITE, url_path="invite", permissions=["account"])
     def invite(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        user: User = self.get_object_or_404(request, object_id)  # type: ignore[attr-defined]  # of AuditedAdmin
-        if not self.has_account_permission(request, user.pk):  # type: ignore[attr-defined]  # of UserAdmin
+        user: User = self.get_object_or_404(request, object_id)
+        if not self.has_account_permission(request, user.pk):
             raise PermissionDenied
         pending = PendingAction.on_page(request, user.pk, reverse("admin:auth_user_change", args=[user.pk]))
         if is_invitable(user) and not pending.is_confirmed:
@@ -82,16 +82,16 @@ class Inviting:
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
         elsewhere = {"_popup", "_addanother"} & request.POST.keys()
-        if not elsewhere and is_invitable(obj) and self.has_account_permission(request, obj.pk):  # type: ignore[attr-defined]  # of UserAdmin
+        if not elsewhere and is_invitable(obj) and self.has_account_permission(request, obj.pk):
             messages.success(request, f"{obj} was added. Create an invitation link, or go back.")
             return HttpResponseRedirect(reverse("admin:auth_user_invite", args=[obj.pk]))
-        response: HttpResponse = super().response_add(request, obj, post_url_continue)  # type: ignore[misc]  # of UserAdmin
+        response: HttpResponse = super().response_add(request, obj, post_url_continue)
         return response
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         """Return the actions, with that of an invitation only for users who can be invited."""
-        actions: list[Any] = super().get_actions_detail(request, object_id)  # type: ignore[misc]  # of UserAdmin
-        user = self.get_object(request, unquote(object_id)) if actions else None  # type: ignore[attr-defined]  # of UserAdmin
+        actions: list[Any] = super().get_actions_detail(request, object_id)
+        user = self.get_object(request, unquote(object_id)) if actions else None
         return [item for item in actions if item.description != INVITE or (user and is_invitable(user))]
 
 

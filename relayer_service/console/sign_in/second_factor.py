@@ -21,6 +21,7 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from relayer_service.audit.recording import acted, record
+from relayer_service.console.audit import DjangoModelAdmin
 from relayer_service.console.confirmation import PendingAction, ReasonForm, ask
 from relayer_service.console.sign_in.login_page import has_next_step, locked_page, record_failure, record_sign_in
 from relayer_service.sign_in import codes
@@ -243,13 +244,12 @@ class OverviewView(SecondFactorView):
         return self.codes_page(recovery_codes)
 
 
-# Untyped, like the admin classes that it is mixed with.
-class ResettableSecondFactor:
+class ResettableSecondFactor(DjangoModelAdmin):
     """Adds a page to users, where superusers reset the second factor of somebody who has lost it."""
 
     @action(description="Reset second factor", url_path="reset-second-factor", permissions=["reset_second_factor"])
     def reset_second_factor(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        user: User = self.get_object_or_404(request, object_id)  # type: ignore[attr-defined]  # of AuditedAdmin
+        user: User = self.get_object_or_404(request, object_id)
         if not self.has_reset_second_factor_permission(request, user.pk):
             raise PermissionDenied
         pending = PendingAction.on_page(request, user.pk, reverse("admin:auth_user_change", args=[user.pk]))
