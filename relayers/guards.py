@@ -1,26 +1,20 @@
-"""Guards: apps whose work depends on relayers. They refuse changes that would break it.
-
-An app declares its guard in its `AppConfig`: `relayer_guard = "transactions.repair.guards.LaneGuard"`.
-"""
+"""The guard of what transactions in flight depend on: it refuses changes of relayers that would break them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from datetime import datetime
-from functools import reduce
-from operator import or_
 from typing import Any, NamedTuple
 
-from django.apps import apps
 from django.core.exceptions import ValidationError
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils.module_loading import import_string
 
 from relayer_service.storage.selections import Selection
 from relayers.models import Relayer
 
-# Relayers that a guard is asked about at once.
+# Relayers that the guard is asked about at once.
 BATCH_SIZE = 2_000
-# Columns that a guard can refuse to change, with their API names: they decide for which account who signs.
+# Columns that the guard can refuse to change, with their API names: they decide for which account who signs.
 GUARDED_COLUMNS = {
     "signer": "signer_id",
     "network": "network",
@@ -78,37 +72,20 @@ class Guard(ABC):
         """Return the chains that have had no new block for too long, and when they had the last one."""
 
 
-def guards() -> list[Guard]:
-    paths = [getattr(app, "relayer_guard", "") for app in apps.get_app_configs()]
-    return [import_string(path)() for path in paths if path]
+def get_guard() -> Guard:
+    guard: Guard = import_string("transactions.repair.guards.LaneGuard")()
+    return guard
 
 
 def refusals(relayers: Collection[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     for batch in Selection.from_keys(relayers).batches(BATCH_SIZE):
-        for guard in guards():
-            found = {**guard.refusals(batch), **found}
+        found = {**get_guard().refusals(batch), **found}
     return found
 
 
-def status(relayer: int) -> dict[str, Any]:
-    return {name: value for guard in guards() for name, value in guard.status(relayer).items()}
-
-
-def missing_funds(relayers: Collection[int]) -> dict[int, MissingFunds]:
-    return {relayer: amount for guard in guards() for relayer, amount in guard.missing_funds(relayers).items()}
-
-
-def waiting_for_funds() -> Q:
-    return reduce(or_, (Q(pk__in=guard.waiting_for_funds()) for guard in guards()), Q(pk__in=[]))
-
-
-def halted_chains() -> dict[int, datetime]:
-    return {chain: since for guard in guards() for chain, since in guard.halted_chains().items()}
-
-
 def check_change(relayer: int, columns: Collection[str]) -> None:
-    """Raise `ValidationError` if a guard refuses the change of a relayer."""
+    """Raise `ValidationError` if the guard refuses the change of a relayer."""
     changed = [name for column, name in GUARDED_COLUMNS.items() if column in columns]
     if changed and (reasons := refusals([relayer])):
         raise ValidationError({changed[0]: reasons[relayer]})
@@ -116,8 +93,7 @@ def check_change(relayer: int, columns: Collection[str]) -> None:
 
 def note_change(relayers: Collection[int], columns: Collection[str]) -> None:
     for batch in Selection.from_keys(relayers).batches(BATCH_SIZE):
-        for guard in guards():
-            guard.note_change(batch, columns)
+        get_guard().note_change(batch, columns)
 
 
 def funding_refusals(relayers: Collection[int]) -> dict[int, str]:
@@ -128,7 +104,7 @@ def funding_refusals(relayers: Collection[int]) -> dict[int, str]:
 
 
 def release(relayers: Collection[int]) -> None:
-    """Detach relayers that are about to be deleted; raise `DeletionRefused` if a guard refuses."""
+    """Detach relayers that are about to be deleted; raise `DeletionRefused` if the guard refuses."""
     for reason in (refusals(relayers) | funding_refusals(relayers)).values():
         raise DeletionRefused(reason)
     note_change(relayers, GUARDED_COLUMNS)

@@ -147,7 +147,7 @@ class RelayerWrite(HolderWrite[Relayer]):
             # What nodes report decides what is sent again.
             raise refusal
         if refusal and has_moved:
-            has_sent = row.address and any(each.has_sent(row.address) for each in guards.guards())
+            has_sent = row.address and guards.get_guard().has_sent(row.address)
             if has_sent or row.others_with_key().exists() or guards.funding_refusals([row.pk]):
                 raise refusal
 

@@ -5,7 +5,6 @@ class TransactionsConfig(AppConfig):
     name = "transactions"
     last_transactions = "transactions.console.panels.last_transactions"
     sweep_link = "transactions.console.sweeping.sweep_link"
-    relayer_guard = "transactions.repair.guards.LaneGuard"
     admin_panels = {
         "transactions.Transaction": [
             "transactions.console.panels.Progress",

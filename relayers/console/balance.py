@@ -20,8 +20,8 @@ from relayer_service.console.overview.charts import (
     range_links,
 )
 from relayer_service.console.panels import Panel
-from relayers import guards
 from relayers.console import formatting
+from relayers.guards import get_guard
 from relayers.health.balance_hours import by_step
 from relayers.health.runway import by_day, current_runway
 from relayers.models import Relayer
@@ -103,7 +103,7 @@ def deposit_details(relayer: Relayer) -> dict[str, Any]:
     if not relayer.address:
         return {}
     network, chain_id = networks().get(relayer.network), relayer.expected_chain_id
-    missing = guards.missing_funds([relayer.pk]).get(relayer.pk)
+    missing = get_guard().missing_funds([relayer.pk]).get(relayer.pk)
     explorer = network.explorer.rstrip("/") if network else ""
     return {
         "address": relayer.address,

@@ -10,7 +10,7 @@ from unfold.contrib.filters.admin import CheckboxFilter, DropdownFilter
 
 from relayer_service.console.lists.filters import StateFilter
 from relayer_service.database.literals import with_literals
-from relayers import guards
+from relayers.guards import get_guard
 from relayers.models import ACTIVE, CONDITIONS, RelayerTag
 from relayers.models.health import BALANCE_USED_UP_SOON, CHECK_FAILURES, NODES_FAILING, USED_UP_SOON, of_relayer
 from relayers.models.tags import tagged
@@ -35,7 +35,7 @@ class RelayerStateFilter(StateFilter):
     @classmethod
     def current_conditions(cls) -> Mapping[str, Q]:
         """Return the conditions by state; a relayer that waits for funds is not active."""
-        waiting = guards.waiting_for_funds()
+        waiting = Q(pk__in=get_guard().waiting_for_funds())
         return {WAITING_FOR_FUNDS: waiting, **cls.conditions, ACTIVE: cls.conditions[ACTIVE] & ~waiting}
 
     @staticmethod

@@ -12,8 +12,7 @@ from chain.networks import Network, networks
 from chain.units import coins, rounded_coins
 from relayer_service.console.dates import ago
 from relayer_service.console.overview.dashboard import label
-from relayers import guards
-from relayers.guards import MissingFunds
+from relayers.guards import MissingFunds, get_guard
 from relayers.health.probes import missing_address_reason
 from relayers.health.runway import current_runway
 from relayers.models import ACTIVE, Relayer
@@ -49,7 +48,7 @@ def report(model_admin: Any, request: HttpRequest, done: str, count: int, skippe
 
 def note_missing_funds(relayers: Collection[Relayer]) -> None:
     """Set which of these relayers wait for funds, for `badges`."""
-    missing = guards.missing_funds([relayer.pk for relayer in relayers])
+    missing = get_guard().missing_funds([relayer.pk for relayer in relayers])
     for relayer in relayers:
         relayer.missing_funds = missing.get(relayer.pk)  # type: ignore[attr-defined]
 

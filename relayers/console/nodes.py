@@ -26,7 +26,7 @@ from relayer_service.console.confirmation import PendingAction, ReasonForm, Tabl
 from relayer_service.console.dates import ago, to_the_minute
 from relayer_service.console.overview.dashboard import label
 from relayer_service.storage.selections import Selection
-from relayers import guards
+from relayers.guards import get_guard
 from relayers.models.nodes import NodeOutage
 from relayers.nodes import call_statistics, inventory
 from relayers.nodes.inventory import Node, State, Statistics
@@ -56,7 +56,7 @@ class NodesAdmin(ResourceAdmin):
             raise PermissionDenied
         fleet = inventory.read_inventory()
         state = inventory.read_state(node.key for node in fleet.nodes)
-        halted = guards.halted_chains()
+        halted = get_guard().halted_chains()
         context = {
             **self.admin_site.each_context(request),
             "title": "Networks and nodes",
@@ -198,7 +198,7 @@ def fault_of(node: Node, found: Statistics, halted: Collection[int]) -> str:
 
 def faulty_nodes(network: str) -> list[tuple[str, str, str]]:
     """Return the masked URL, the fault and the details of each node of a network that does not work."""
-    nodes, halted = inventory.read_inventory(network=network).nodes, guards.halted_chains()
+    nodes, halted = inventory.read_inventory(network=network).nodes, get_guard().halted_chains()
     state = inventory.read_state(node.key for node in nodes)
     return [
         (node.url, fault, detail(found, state.outages.get(node.key)))

@@ -30,7 +30,7 @@ from relayer_service.database.clock import timestamp
 from relayer_service.net.incoming import InsufficientScope
 from relayer_service.storage.resources import Resource
 from relayer_service.tags import MAX_TAGS, validate_tag
-from relayers import guards
+from relayers.guards import get_guard
 from relayers.health.probes import ProbeCache
 from relayers.list_filters import LIST_FILTERS
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
@@ -143,7 +143,7 @@ class StatusSerializer(serializers.Serializer[Any]):
             "paused": instance.paused,
             "system_disabled": health.system_disabled,
             "checked_at": health.checked_at and timestamp(health.checked_at),
-            **guards.status(instance.pk),
+            **get_guard().status(instance.pk),
         }
 
 

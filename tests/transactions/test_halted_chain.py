@@ -79,7 +79,7 @@ def test_a_chain_is_halted_until_it_has_a_new_block(
             look([lane])
         except NodesUnreachable as fault:
             assert changes == {"max_head_age_seconds": 300}, fault
-        assert [*guards.halted_chains()] == ([31337] if is_halted else [])
+        assert [*guards.get_guard().halted_chains()] == ([31337] if is_halted else [])
         row, lane = Transaction.objects.get(pk=row.pk), Lane.objects.get(pk=lane.pk)
         assert status_reason(row, lane).startswith("No new block since ") == is_halted
 
@@ -88,13 +88,13 @@ def test_a_chain_is_halted_until_it_has_a_new_block(
         node.lie(ANY, status(503, with_json=False))
         with pytest.raises(NodesUnreachable):
             look([lane])
-        assert [*guards.halted_chains()] == ([31337] if is_halted else [])
+        assert [*guards.get_guard().halted_chains()] == ([31337] if is_halted else [])
 
         node.be_honest()
         local_chain.rpc("evm_setNextBlockTimestamp", int(time.time()) + 60)
         local_chain.mine()
         look([lane])
-    assert guards.halted_chains() == {}
+    assert guards.get_guard().halted_chains() == {}
 
 
 def test_pages_say_how_long_there_was_no_new_block(admin_client: Client, settings: Settings) -> None:
