@@ -20,6 +20,7 @@ from relayer_service.console.dates import to_the_minute
 from relayer_service.console.lists.filters import StateFilter
 from relayer_service.database.prefixes import CaseFolded
 from relayers.console.filters import NetworkFilter
+from relayers.console.formatting import column
 from relayers.models import Relayer
 
 # Of a route that exists; of other channels they are a URL and a key.
@@ -82,30 +83,13 @@ class IncidentAdmin(ReadOnlyAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return []
 
-    @display(description="state")
-    def shown_state(self, incident: Incident) -> str:
-        # On a line of its own where the list is narrow.
-        return format_html("{} {}", state(incident), incident.severity.capitalize())
-
-    @display(description="kind")
-    def shown_kind(self, incident: Incident) -> str:
-        return incident.get_kind_display()
-
-    @display(description="peak")
-    def extent(self, incident: Incident) -> str:
-        return incident.counted(incident.largest)
-
-    @display(description="start")
-    def start(self, incident: Incident) -> str:
-        return to_the_minute(incident.started_at)
-
-    @display(description="duration")
-    def shown_duration(self, incident: Incident) -> str:
-        return length(incident)
-
-    @display(description="acknowledged by")
-    def acknowledged(self, incident: Incident) -> str:
-        return incident.acknowledged_by or "-"
+    # On a line of its own where the list is narrow.
+    shown_state = column("state", lambda row: format_html("{} {}", state(row), row.severity.capitalize()))
+    shown_kind = column("kind", Incident.get_kind_display)
+    extent = column("peak", lambda row: row.counted(row.largest))
+    start = column("start", lambda row: to_the_minute(row.started_at))
+    shown_duration = column("duration", length)
+    acknowledged = column("acknowledged by", lambda row: row.acknowledged_by or "-")
 
 
 @admin.register(AlertRoute)
@@ -146,13 +130,10 @@ class AlertRouteAdmin(ResourceAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: AlertRoute | None = None) -> list[str]:
         return [*(["identifier", "channel"] if obj else []), "masked_url", "problems", "hours"]
 
-    @display(description="channel")
-    def shown_channel(self, route: AlertRoute) -> str:
-        return route.get_channel_display()
-
-    @display(description="target")
-    def masked_url(self, route: AlertRoute) -> str:
-        return route.masked_url
+    shown_channel = column("channel", AlertRoute.get_channel_display)
+    masked_url = column("target", lambda route: route.masked_url)
+    hours = column("quiet hours", lambda route: route.quiet_hours or "none")
+    shown_state = column("state", route_state)
 
     @display(description="problems")
     def problems(self, route: AlertRoute) -> str:
@@ -160,11 +141,3 @@ class AlertRouteAdmin(ResourceAdmin):
         where = f" on {', '.join(route.networks)}" if route.networks else ""
         tagged = f" with the tag {' or '.join(route.tags)}" if route.tags else ""
         return f"{kinds}{where}{tagged}{', severe only' if route.severe_only else ''}"
-
-    @display(description="quiet hours")
-    def hours(self, route: AlertRoute) -> str:
-        return route.quiet_hours or "none"
-
-    @display(description="state")
-    def shown_state(self, route: AlertRoute) -> str:
-        return route_state(route)

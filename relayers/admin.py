@@ -207,6 +207,10 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     )
     shown_rpc_urls = column("RPC URLs", lambda relayer: shown_nodes(relayer.masked_rpc_urls))
     shown_private_rpc_urls = column("private RPC URLs", lambda relayer: shown_nodes(relayer.masked_private_rpc_urls))
+    shown_signing = column(
+        "allow signing",
+        lambda relayer: ", ".join(Relayer.SigningKind(kind).label for kind in relayer.allow_signing) or "nothing",
+    )
 
     @display(description="policies")
     def shown_policies(self, relayer: Relayer) -> str:
@@ -217,10 +221,6 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
             for name, value in policies
         )
         return format_html_join(*LINES, rows) or "none"
-
-    @display(description="allow signing")
-    def shown_signing(self, relayer: Relayer) -> str:
-        return ", ".join(Relayer.SigningKind(kind).label for kind in relayer.allow_signing) or "nothing"
 
     @display(description="spending rules")
     def shown_rules(self, relayer: Relayer) -> str:
