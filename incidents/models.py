@@ -15,7 +15,10 @@ from relayer_service.net import addresses
 from relayer_service.storage.encryption import EncryptedJSONField
 from relayer_service.storage.leases import Leased
 from relayer_service.storage.resources import Resource
-from relayers.models import Relayer
+from relayers.models import Relayer, RelayerTag
+
+# Queries of the primary keys of relayers, one per cause of an incident.
+RelayerKeys = list[models.QuerySet[Any, Any]]
 
 
 def new_incident_id() -> str:
@@ -184,12 +187,15 @@ class AlertRoute(Resource):
         if self.quiet_from is not None and self.quiet_from == self.quiet_until:
             raise ValidationError({"quiet_until": "quiet hours must not begin and end at the same time"})
 
-    def matches(self, incident: Incident) -> bool:
+    def matches(self, incident: Incident, relayers: RelayerKeys) -> bool:
         if self.severe_only and not incident.severe:
             return False
         if self.networks and incident.network not in self.networks:
             return False
-        return not self.kinds or incident.kind in self.kinds
+        if self.kinds and incident.kind not in self.kinds:
+            return False
+        tagged = RelayerTag.objects.filter(name__in=self.tags)
+        return not self.tags or any(tagged.filter(relayer__in=keys).exists() for keys in relayers)
 
     def is_quiet(self, now: datetime) -> bool:
         if self.quiet_from is None or self.quiet_until is None:

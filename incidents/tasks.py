@@ -1,5 +1,7 @@
 from incidents import delivery, watching
-from relayer_service.background.tasks import periodic
+from notifications.worker_check import is_silent
+from relayer_service.background.tasks import HEARTBEAT, periodic
+from relayer_service.models import PeriodicRun
 
 
 @periodic(seconds=10)
@@ -15,3 +17,11 @@ def send_alerts() -> None:
 @periodic(seconds=60 * 60)
 def prune_incidents() -> None:
     watching.prune()
+
+
+def alert_without_worker() -> None:
+    """Watch and send alerts in a web process, while no worker runs."""
+    run = PeriodicRun.objects.filter(name=HEARTBEAT).first()
+    if run is not None and is_silent(run):
+        watch_causes.call_local()
+        send_alerts.call_local()

@@ -4,26 +4,29 @@ After a kill nothing or everything of a reading is stored. What the next one fin
 so that no begin, growth or end is lost, and none is written twice.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from html import unescape
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.html import strip_tags
+from django.utils.safestring import SafeString
 
-from incidents.details import details_of
 from incidents.kinds import Kind, Problem, problems
 from incidents.messages import Details, message_data
-from incidents.models import AlertMessage, AlertRoute, Incident, IncidentRelayer
-from relayer_service.console.overview.attention import Cause
-from relayer_service.console.overview.incidents import all_subjects
+from incidents.models import AlertMessage, AlertRoute, Incident, IncidentRelayer, RelayerKeys
+from relayer_service.console.overview.attention import AttentionSubject, Cause
+from relayer_service.console.overview.incidents import all_subjects, examples_of
 from relayer_service.database.clock import database_now
 from relayer_service.models import Acknowledgement
-from relayers.models import RelayerTag
+from relayers.models import Relayer
 
-# Queries of primary keys, one per cause.
-RelayerKeys = list[QuerySet[Any, Any]]
+logger = logging.getLogger(__name__)
+
 # What returns the details of an incident for its messages.
 DetailsReader = Callable[[Incident], Details]
 # What returns the relayers that have a cause, by its key.
@@ -45,6 +48,8 @@ COLUMNS = [
 # Of what was announced.
 TITLE = "data__title"
 PRUNE_BATCH_SIZE = 1_000
+# Of the details in a message.
+MAX_NAMED, MAX_REASON = 3, 500
 
 
 def watch() -> None:
@@ -61,7 +66,10 @@ def watch() -> None:
         for incident in incidents:
             if incident.key in found or (is_complete and not is_hidden(incident, found, readers)):
                 observe(incident, found.get(incident.key), now)
-        relayers = relayers_of(incidents, found, readers)
+        relayers = {
+            incident.pk: relayers_with(found[incident.key], readers) if incident.key in found else []
+            for incident in incidents
+        }
 
         def read_details(incident: Incident) -> Details:
             return details_of(incident, found.get(incident.key), subjects, relayers[incident.pk])
@@ -134,17 +142,29 @@ def relayers_with(problem: Problem, readers: Readers) -> RelayerKeys:
     return [relayers for relayers in lists if relayers is not None]
 
 
-def relayers_of(
-    incidents: Iterable[Incident], found: Mapping[str, Problem], readers: Readers
-) -> dict[int, RelayerKeys]:
-    return {
-        incident.pk: relayers_with(found[incident.key], readers) if incident.key in found else []
-        for incident in incidents
-    }
+def details_of(
+    incident: Incident, problem: Problem | None, subjects: Iterable[AttentionSubject], relayers: RelayerKeys
+) -> Details:
+    """Return what a reading found of an incident; of one without a problem, the relayers that had it."""
+    keys = relayers or [incident.relayers.values_list("relayer", flat=True)]
+    rows = Relayer.objects.filter(Q.create([Q(pk__in=each) for each in keys], connector=Q.OR))
+    named = list(rows.order_by("pk").values_list("identifier", flat=True)[:MAX_NAMED])
+    return Details(reason(problem, subjects) if problem else "", named, rows.count() if named else 0)
 
 
-def has_tag(names: Collection[str], relayers: RelayerKeys) -> bool:
-    return any(RelayerTag.objects.filter(name__in=names, relayer__in=each).exists() for each in relayers)
+def reason(problem: Problem, subjects: Iterable[AttentionSubject]) -> str:
+    """Return the text that the row of "Needs attention" has for the largest cause."""
+    cause = problem.largest[0]
+    try:
+        # One that cannot be read must not keep the message back.
+        with transaction.atomic():
+            example = examples_of(subjects, [cause]).get(cause.key)
+    except Exception:
+        logger.exception("The reason of an incident cannot be read")
+        example = None
+    text = example.reason if example else cause.reason
+    # Some are HTML.
+    return (unescape(strip_tags(text)) if isinstance(text, SafeString) else text)[:MAX_REASON]
 
 
 def announce(
@@ -159,8 +179,8 @@ def announce(
         informed = [route for route in routes if (incident.pk, route.pk) in began]
         if incident.absent_since is None and incident.announced is not None:
             # Also to routes that it did not match so far.
-            others = [route for route in routes if route.enabled and route not in informed and route.matches(incident)]
-            chosen = [route for route in others if not route.tags or has_tag(route.tags, relayers[incident.pk])]
+            others = [route for route in routes if route.enabled and route not in informed]
+            chosen = [route for route in others if route.matches(incident, relayers[incident.pk])]
             write(incident, BEGAN, chosen, read_details, now)
         if event is not None:
             titles = {route.pk: began[incident.pk, route.pk] for route in informed if event == ENDED}

@@ -11,7 +11,7 @@ from relayer_service.observability.probes import Probes
 CHECK_SECONDS = 60.0
 CHECKS = {
     "the workers": "notifications.worker_check.check",
-    "alerts without a worker": "incidents.without_worker.alert",
+    "alerts without a worker": "incidents.tasks.alert_without_worker",
 }
 
 checks: Probes[None] = Probes("The check of")

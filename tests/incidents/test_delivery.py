@@ -6,7 +6,7 @@ from datetime import datetime, time, timedelta
 
 import pytest
 
-from incidents import delivery, without_worker
+from incidents import delivery, tasks
 from incidents.models import AlertMessage, AlertRoute
 from relayer_service.models import PeriodicRun
 from tests.concurrency import in_threads
@@ -227,10 +227,10 @@ def test_without_a_worker_web_processes_open_incidents_and_send(clock: Clock) ->
     node_down(clock)
     with receiver() as server:
         route(url=server.url, kinds=["silent_worker"])
-        without_worker.alert()
+        tasks.alert_without_worker()
         assert not AlertMessage.objects.exists()
         for _ in range(9):
             clock.forward(10)
-            without_worker.alert()
+            tasks.alert_without_worker()
     assert len(server.requests) == 1
     assert AlertMessage.objects.get().data["summary"] == "Failing part of the service: worker, 1 part"
