@@ -26,9 +26,9 @@ class RelayersConfig(AppConfig):
     getting_started_steps = {20: "relayers.console.overview.step"}
 
     def ready(self) -> None:
-        from relayers.nodes import call_statistics
+        from relayers import nodes
 
-        observers.listeners.append(call_statistics.note)
+        observers.listeners.append(nodes.note)
 
 
 @register(CONFIGURATION)

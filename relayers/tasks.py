@@ -6,10 +6,10 @@ from relayer_service.background.tasks import periodic, push, task
 from relayer_service.database.clock import DatabaseNow
 from relayer_service.jobs.kinds import JobKind, Result
 from relayer_service.observability import call_counts
+from relayers import nodes
 from relayers.health import checking
 from relayers.models import RelayerHealth
 from relayers.models.nodes import NodeOutage
-from relayers.nodes import call_statistics, inventory
 
 
 @periodic(seconds=2)
@@ -25,12 +25,12 @@ def check_relayers_now() -> None:
 
 @periodic(seconds=60)
 def check_nodes() -> None:
-    inventory.check_all()
+    nodes.check_all()
 
 
 @periodic(seconds=10 * 60)
 def prune_node_statistics() -> None:
-    call_counts.prune([call_counts.NODE], call_statistics.RETENTION)
+    call_counts.prune([call_counts.NODE], nodes.RETENTION)
     NodeOutage.objects.filter(until__lt=DatabaseNow()).delete()
 
 

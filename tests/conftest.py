@@ -34,7 +34,7 @@ from relayer_service.database.postgresql.outages import outage
 from relayer_service.health import views as health
 from relayer_service.observability import metrics, probes
 from relayer_service.observability.logs import JsonFormatter, SecretFilter, redact
-from relayers.nodes import call_statistics
+from relayers import nodes
 from rpc import counters
 from tests import database_copies, processes
 from tests.api import Api, WireApi
@@ -45,7 +45,7 @@ from tokens.models import AccessToken
 __all__ = ["chain", "deployed", "faulty", "hardhat", "quick_nodes", "restored_chain"]
 
 # From the start: fixtures of a session call nodes too, and threads of a test may do so after it.
-call_statistics.pending.writes_by_itself = False
+nodes.pending.writes_by_itself = False
 
 # The same examples in every run, however slow the machine is.
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
@@ -188,7 +188,7 @@ def forget_everything() -> None:
     ttl_cache.clear_all()
     counters.counter.reset()
     uses.pending.reset()
-    call_statistics.pending.reset()
+    nodes.pending.reset()
     breakers.set_taken_out(())
     FailOpenRedisCache.down_until = 0.0
     outage.forget()

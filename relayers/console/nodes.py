@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
+from functools import wraps
 from itertools import groupby
 from typing import Any
 from urllib.parse import urlencode
@@ -16,7 +17,7 @@ from django.utils import timezone
 from django.utils.timezone import localtime
 
 from chain.networks import networks
-from chain.nodes import failover as chain_nodes
+from chain.nodes import failover
 from chain.nodes.plausibility import halt_limit
 from relayer_service.audit.recording import created, deleted, record
 from relayer_service.background.shares import waiting_for_others
@@ -26,10 +27,10 @@ from relayer_service.console.confirmation import PendingAction, ReasonForm, Tabl
 from relayer_service.console.dates import ago, to_the_minute
 from relayer_service.console.overview.dashboard import label
 from relayer_service.storage.selections import Selection
+from relayers import nodes
 from relayers.guards import get_guard
 from relayers.models.nodes import NodeOutage
-from relayers.nodes import call_statistics, inventory
-from relayers.nodes.inventory import Node, State, Statistics
+from relayers.nodes import Node, State, Statistics
 
 PAGE = "admin:relayers_relayer_nodes"
 CHECK, TAKE_OUT = "relayers.check_relayer", "relayers.take_out_node"
@@ -38,6 +39,26 @@ EFFECT = (
     "It is called only after all other nodes of a relayer, by every process within a few seconds. A relayer without "
     "another node still uses it. It is put back by itself after 1 hour."
 )
+
+
+def node_view(permission: str, *methods: str) -> Callable[..., Any]:
+    """Make a method the view of one node that requires a permission. None redirects to the page of all nodes."""
+
+    def decorate(view: Callable[[Any, HttpRequest, Node], HttpResponse | None]) -> Callable[..., HttpResponse]:
+        @wraps(view)
+        def checked(model_admin: "NodesAdmin", request: HttpRequest, key: str) -> HttpResponse:
+            if not model_admin.has_view_permission(request) or not request.user.has_perm(permission):
+                raise PermissionDenied
+            if request.method not in methods:
+                return HttpResponseNotAllowed(methods)
+            node = nodes.read_inventory().find(key)
+            if node is None:
+                raise Http404
+            return view(model_admin, request, node) or HttpResponseRedirect(reverse(PAGE))
+
+        return checked
+
+    return decorate
 
 
 class NodesAdmin(ResourceAdmin):
@@ -54,8 +75,8 @@ class NodesAdmin(ResourceAdmin):
     def nodes_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        fleet = inventory.read_inventory()
-        state = inventory.read_state(node.key for node in fleet.nodes)
+        fleet = nodes.read_inventory()
+        state = nodes.read_state(node.key for node in fleet.nodes)
         halted = get_guard().halted_chains()
         context = {
             **self.admin_site.each_context(request),
@@ -65,57 +86,39 @@ class NodesAdmin(ResourceAdmin):
                 for network, found in groupby(fleet.nodes, key=lambda node: node.network)
             ],
             "fleet": fleet,
-            "max_sets": inventory.MAX_SETS,
+            "max_sets": nodes.MAX_SETS,
         }
         return TemplateResponse(request, "admin/relayers/relayer/nodes.html", context)
 
-    def _find(self, request: HttpRequest, key: str, permission: str, methods: list[str]) -> Node | HttpResponse:
-        """Return the node of a request, or why it is refused."""
-        if not self.has_view_permission(request) or not request.user.has_perm(permission):
-            raise PermissionDenied
-        if request.method not in methods:
-            return HttpResponseNotAllowed(methods)
-        node = inventory.read_inventory().find(key)
-        if node is None:
-            raise Http404
-        return node
-
-    def check_node(self, request: HttpRequest, key: str) -> HttpResponse:
-        node = self._find(request, key, CHECK, ["POST"])
-        if isinstance(node, HttpResponse):
-            return node
-        url, chain_id = inventory.url_of(node)
+    @node_view(CHECK, "POST")
+    def check_node(self, request: HttpRequest, node: Node) -> None:
+        url, chain_id = nodes.url_of(node)
         if node.is_private or not url:
             text = (
                 "a private node is only sent to" if node.is_private else "its URL cannot be decrypted or has changed"
             )
             messages.error(request, f"{node.url} was not checked: {text}.")
-            return HttpResponseRedirect(reverse(PAGE))
+            return
         with waiting_for_others():
-            status = chain_nodes.status(url, chain_id)
-        call_statistics.pending.flush()
+            status = failover.status(url, chain_id)
+        nodes.pending.flush()
         if status.error:
             messages.error(request, f"{status.url} failed: {status.error}.")
         else:
             text = f"{status.url} answered in {status.milliseconds} ms; head block {status.head_block:,}."
             messages.success(request, text)
-        return HttpResponseRedirect(reverse(PAGE))
 
-    def take_out_node(self, request: HttpRequest, key: str) -> HttpResponse:
-        node = self._find(request, key, TAKE_OUT, ["GET", "POST"])
-        if isinstance(node, HttpResponse):
-            return node
+    @node_view(TAKE_OUT, "GET", "POST")
+    def take_out_node(self, request: HttpRequest, node: Node) -> HttpResponse | None:
         form = ReasonForm(request.POST if request.method == "POST" else None, required=True)
         if not form.is_valid():
             return self._ask(request, node, "Take out for 1 h", EFFECT, form)
         until = take_out(node, request.user.get_username(), form.cleaned_data["reason"])
         messages.success(request, f"{node.url} is taken out until {to_the_minute(until)}.")
-        return HttpResponseRedirect(reverse(PAGE))
+        return None
 
-    def put_back_node(self, request: HttpRequest, key: str) -> HttpResponse:
-        node = self._find(request, key, TAKE_OUT, ["GET", "POST"])
-        if isinstance(node, HttpResponse):
-            return node
+    @node_view(TAKE_OUT, "GET", "POST")
+    def put_back_node(self, request: HttpRequest, node: Node) -> HttpResponse | None:
         form = ReasonForm(request.POST if request.method == "POST" else None, required=False)
         if not form.is_valid():
             return self._ask(request, node, "Put back", "It is called as before, within a few seconds.", form)
@@ -123,7 +126,7 @@ class NodesAdmin(ResourceAdmin):
             messages.success(request, f"{node.url} is put back.")
         else:
             messages.info(request, f"{node.url} was not taken out.")
-        return HttpResponseRedirect(reverse(PAGE))
+        return None
 
     def _ask(self, request: HttpRequest, node: Node, title: str, text: str, form: ReasonForm) -> HttpResponse:
         pending = PendingAction(Selection.from_keys([]), request.method == "POST", reverse(PAGE))
@@ -138,7 +141,7 @@ def take_out(node: Node, user: str, reason: str) -> datetime:
     with transaction.atomic():
         row, _ = NodeOutage.objects.update_or_create(node=node.key, defaults=values)
         record([created(row, reason)])
-    call_statistics.read_outages()
+    nodes.read_outages()
     return until
 
 
@@ -149,7 +152,7 @@ def put_back(node: Node, reason: str) -> bool:
         if row is not None:
             record([deleted(row, reason)])
             row.delete()
-    call_statistics.read_outages()
+    nodes.read_outages()
     return row is not None
 
 
@@ -198,11 +201,11 @@ def fault_of(node: Node, found: Statistics, halted: Collection[int]) -> str:
 
 def faulty_nodes(network: str) -> list[tuple[str, str, str]]:
     """Return the masked URL, the fault and the details of each node of a network that does not work."""
-    nodes, halted = inventory.read_inventory(network=network).nodes, get_guard().halted_chains()
-    state = inventory.read_state(node.key for node in nodes)
+    found_nodes, halted = nodes.read_inventory(network=network).nodes, get_guard().halted_chains()
+    state = nodes.read_state(node.key for node in found_nodes)
     return [
         (node.url, fault, detail(found, state.outages.get(node.key)))
-        for node in nodes
+        for node in found_nodes
         if (found := state.statistics.get(node.key)) and (fault := fault_of(node, found, halted))
     ]
 

@@ -19,7 +19,7 @@ from relayer_service.models import AuditEntry
 from relayer_service.observability.call_counts import NODE, CallCount
 from relayers.models import RelayerHealth
 from relayers.models.tags import save_tags
-from relayers.nodes.call_statistics import FAILED, slot_of
+from relayers.nodes import FAILED, slot_of
 from tests.incidents.factories import incident, message, route
 from tests.incidents.fleet import node_down, relayers
 from tests.notifications.admin_pages import rows, staff_who_may, told

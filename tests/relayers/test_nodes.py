@@ -21,12 +21,11 @@ from chain.nodes.observers import node_key
 from relayer_service.audit.models import AuditEntry
 from relayer_service.net.addresses import mask
 from relayer_service.observability.call_counts import DURATIONS, NODE, RELAYER, CallCount
-from relayers import tasks
+from relayers import nodes, tasks
 from relayers.health import checking
 from relayers.models import UNKNOWN_NODES, Relayer
 from relayers.models.nodes import NodeOutage
-from relayers.nodes import call_statistics
-from relayers.nodes.call_statistics import slot_of
+from relayers.nodes import slot_of
 from tests.chain import faults
 from tests.chain.faults import NodeServer
 from tests.notifications.admin_pages import staff_who_may, told
@@ -96,9 +95,9 @@ def test_attempts_are_counted_without_a_query_and_written_together(
             with pytest.raises(NodesUnreachable):
                 failover.call([(dead, 1)], [BALANCE], CHAIN)
         with django_assert_num_queries(1):
-            call_statistics.pending.flush()
+            nodes.pending.flush()
     failover.status(node.url, CHAIN)
-    call_statistics.pending.flush()
+    nodes.pending.flush()
     found = {(row.subject, row.outcome): row for row in CallCount.objects.all()}
     good, bad = found.pop((node_key(node.url), "ok")), found.pop((node_key(dead), "failed"))
     assert found == {}
@@ -142,7 +141,7 @@ def test_the_page_shows_failing_nodes_and_open_circuits(admin_client: Client, no
         for _ in range(breakers.FAILURES_TO_PAUSE):
             with pytest.raises(NodesUnreachable):
                 failover.call([(dead, 1)], [BALANCE], CHAIN)
-        call_statistics.pending.flush()
+        nodes.pending.flush()
         found = rows(admin_client)
         add(node_key(dead), slot_of(timezone.now()), last_at=timezone.now() - timedelta(minutes=5, seconds=1))
         later = rows(admin_client)
@@ -198,7 +197,7 @@ def test_a_node_is_taken_out_for_a_reason_and_called_last_until_it_is_put_back(
     # Another process learns of it when it next writes its statistics.
     breakers.set_taken_out(())
     assert failover.in_order(weighted, lambda: 0.5) == [node.url, other.url]
-    call_statistics.read_outages()
+    nodes.read_outages()
     assert failover.in_order(weighted, lambda: 0.5) == [other.url, node.url]
     # The only node is still called.
     assert failover.call([(node.url, 1)], [BALANCE], CHAIN) == ["0x1"]
@@ -223,7 +222,7 @@ def test_an_outage_ends_by_itself_and_is_pruned_with_old_statistics(node: NodeSe
     for hours in (1, 3):
         add("a", now - timedelta(hours=hours), calls=hours)
     CallCount.objects.create(kind=RELAYER, subject="1", start=now - timedelta(hours=3), outcome="ok", calls=9)
-    call_statistics.read_outages()
+    nodes.read_outages()
     assert breakers.avoided([node.url]) == set()
     tasks.prune_node_statistics.call_local()
     assert not NodeOutage.objects.exists()

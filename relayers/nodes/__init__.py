@@ -1,1 +1,0 @@
-"""The nodes that relayers depend on, and how they answer."""
