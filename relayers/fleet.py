@@ -24,14 +24,8 @@ from relayers.health.probes import ProbeCache
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.models.top_ups import TOP_UP_COLUMNS, TopUpAmounts
 from relayers.policies import POLICIES, validate_policies
-from relayers.serializers.relayers import (
-    MAX_COUNT,
-    NetworkField,
-    SigningKindsField,
-    SpendingRulesField,
-    TagsField,
-)
-from relayers.serializers.rpc_urls import RpcUrlsField
+from relayers.serializers.networks import MAX_COUNT, RpcUrlsField
+from relayers.serializers.relayers import NetworkField, SigningKindsField, SpendingRulesField, TagsField
 from relayers.serializers.top_ups import TopUpRequest, WeiAmountField
 from relayers.writes import NODE_FIELDS, RelayerFollower, RelayerWrite
 from signers.followers import first_names

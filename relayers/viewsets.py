@@ -27,11 +27,10 @@ from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdat
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from relayers import guards, schema
-from relayers.list_filters import LIST_FILTERS
 from relayers.models import NOT_FOUND, Relayer
 from relayers.reach import reached
 from relayers.serializers.networks import NetworkSerializer
-from relayers.serializers.relayers import ManagedRelayerSerializer, RelayerSerializer, StatusSerializer
+from relayers.serializers.relayers import LIST_FILTERS, ManagedRelayerSerializer, RelayerSerializer, StatusSerializer
 from relayers.signatures.signing import NO_ADDRESS
 from signers.models import Signer
 

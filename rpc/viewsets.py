@@ -19,8 +19,8 @@ from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.background.shares import CALLS
-from relayers.list_filters import on_network
 from relayers.models import NOT_FOUND
+from relayers.serializers.relayers import on_network
 from rpc import fee_token_schema
 from rpc.dispatch import answer
 from rpc.models import FeeToken

@@ -25,7 +25,7 @@ from relayers.jobs import bulk_edits
 from relayers.jobs.bulk_edits import ADD, REMOVE, SET, TOP_UP_AMOUNTS
 from relayers.models import Relayer
 from relayers.policy_fields import FORM_FIELDS, TEXTS, not_set
-from relayers.serializers.rpc_urls import RpcUrlsField
+from relayers.serializers.networks import RpcUrlsField
 from spending.console.rule_fields import LISTS as RULE_LISTS
 from spending.console.rule_fields import LimitsForm, SpendingRulesField
 

@@ -11,7 +11,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
 from relayer_service.amounts import whole_number
 from relayer_service.net.addresses import mask
-from relayers.serializers.rpc_urls import MAX_URLS, MAX_WEIGHT, RpcUrlSerializer
+from relayers.serializers.networks import MAX_URLS, MAX_WEIGHT, RpcUrlSerializer
 
 GONE = "This URL was replaced or removed concurrently. Reload the page."
 

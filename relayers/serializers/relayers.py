@@ -10,7 +10,7 @@ from chain.networks import resolve_alias
 from notifications.models import Notification
 from relayer_service import extensions
 from relayer_service.api.error_codes import ErrorCode
-from relayer_service.api.filters import filter_serializer
+from relayer_service.api.filters import ListFilter, equals, filter_serializer, one_of, prefix_filter
 from relayer_service.api.resource_serializers import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import (
     BodySerializer,
@@ -32,10 +32,10 @@ from relayer_service.storage.resources import Resource
 from relayer_service.tags import MAX_TAGS, validate_tag
 from relayers.guards import get_guard
 from relayers.health.probes import ProbeCache
-from relayers.list_filters import LIST_FILTERS
-from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
+from relayers.models import CONDITIONS, MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
+from relayers.models.tags import tagged
 from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies
-from relayers.serializers.rpc_urls import MaskedRpcUrlSerializer, RpcUrlsField
+from relayers.serializers.networks import MAX_COUNT, MaskedRpcUrlSerializer, RpcUrlsField
 from relayers.serializers.top_ups import RESERVE_HELP, TopUpRequest, TopUpSerializer, WeiAmountField
 from relayers.writes import UNKNOWN, RelayerWrite
 from signers import signing
@@ -46,7 +46,6 @@ from spending.writes import stored_rules
 
 SIGNING_KINDS = "What the extension `signing` can sign with its key. A signed permit can empty the account."
 TAGS = "Names that group relayers, sorted: `a-z`, `0-9`, `-` and `_`. Tokens reach those with a tag by `tag:NAME`."
-MAX_COUNT = 2**31 - 1
 TOP_UP_HELP = "Its automatic top-up, which replaces the stored one. The token needs the scope `send`, too."
 PRIVATE_NODES = "Nodes that transactions are sent to alone with the policy `private_transactions`; never read from."
 FALLBACK_BLOCKS = "Blocks without being mined after which private transactions go to public nodes; unset: never."
@@ -338,6 +337,19 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
         return values
 
 
+def on_network(description: str) -> ListFilter:
+    """Return a filter by the name of a network or an alias of it, which a relayer may still be stored with."""
+    return ListFilter(description, lambda rows, name: rows.filter(network__in={name, resolve_alias(name)}))
+
+
+# Query parameters of the list of relayers.
+LIST_FILTERS = {
+    "q": prefix_filter("identifier", "name"),
+    "network": on_network("Only relayers on this network."),
+    "signer_id": equals("signer__identifier", "Only relayers of this signer."),
+    "tag": ListFilter("Only relayers with this tag.", lambda rows, name: rows.filter(pk__in=tagged([name]))),
+    "state": one_of(CONDITIONS, "Only relayers in this state; a relayer can be in several."),
+}
 RelayerFilterSerializer = filter_serializer(
     "RelayerFilterSerializer", "The relayers that match all of these; without any, all relayers.", LIST_FILTERS
 )

@@ -13,7 +13,7 @@ from rest_framework.exceptions import ValidationError
 
 from relayer_service.net.addresses import mask
 from relayers.models import Relayer
-from relayers.serializers.rpc_urls import RpcUrlsField
+from relayers.serializers.networks import RpcUrlsField
 from tests.relayers.factories import relayer
 
 URL = "https://rpc.example.com"
