@@ -23,7 +23,7 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers.health.probes import ProbeCache
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.models.top_ups import TOP_UP_COLUMNS, TopUpAmounts
-from relayers.policies import POLICIES, validate_policies
+from relayers.policies import EvmPolicies, validate_policies
 from relayers.serializers.networks import MAX_COUNT, RpcUrlsField
 from relayers.serializers.relayers import NetworkField, SigningKindsField, SpendingRulesField, TagsField
 from relayers.serializers.top_ups import TopUpRequest, WeiAmountField
@@ -47,13 +47,13 @@ URL_VARIABLES = {"custom_rpc_urls": "rpc_url", "private_rpc_urls": "private_rpc_
 
 
 class PoliciesField(ObjectField):
-    """The policies of the entry's network type."""
+    """The policies, which are not checked for an unknown network type: that is the fault."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         policies = super().to_internal_value(data)
         assert isinstance(self.parent, RelayerEntry)
-        network_type = self.parent.initial_data.get("network_type")
-        return validate_policies(network_type, policies) if network_type in [*POLICIES] else dict(policies)
+        is_evm = self.parent.initial_data.get("network_type") == Relayer.NetworkType.EVM
+        return validate_policies(policies) if is_evm else dict(policies)
 
 
 class RelayerEntry(StrictSerializer):
@@ -209,7 +209,7 @@ class RelayerSection(Section):
 
     @classmethod
     def dump_row(cls, row: Relayer, variables: Variables) -> dict[str, Any]:
-        names = [name for name in POLICIES[row.network_type]().fields if name in row.policies]
+        names = [name for name in EvmPolicies().fields if name in row.policies]
         urls = {
             column: [
                 {

@@ -1,4 +1,4 @@
-"""Policies of relayers: their fields for each network type, and the checks of a transaction against them."""
+"""Policies of relayers: their fields, and the checks of a transaction against them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,25 +39,9 @@ class EvmPoliciesPatch(NullableFields, EvmPolicies):
     """Policies to change; null removes one."""
 
 
-POLICIES: dict[str, type[StrictSerializer]] = {"evm": EvmPolicies}
-PATCHES: dict[str, type[StrictSerializer]] = {"evm": EvmPoliciesPatch}
-
-
-def validate_policies(network_type: str, policies: Any) -> dict[str, Any]:
+def validate_policies(policies: Any) -> dict[str, Any]:
     """Return policies as they are stored; raise `ValidationError` with the path of each fault."""
-    return _validated(POLICIES[network_type], policies)
-
-
-def merge_policies(network_type: str, policies: dict[str, Any], patch: Any) -> dict[str, Any]:
-    """Return policies after a JSON Merge Patch; raise `ValidationError` with the path of each fault."""
-    merged = {**policies, **_validated(PATCHES[network_type], patch)}
-    return {name: value for name, value in merged.items() if value is not None}
-
-
-def _validated(serializer_class: type[StrictSerializer], data: Any) -> dict[str, Any]:
-    serializer = serializer_class(data=data)
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
+    return dict(EvmPolicies().run_validation(policies))
 
 
 class PolicyRefused(Exception):

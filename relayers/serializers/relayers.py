@@ -21,7 +21,6 @@ from relayer_service.api.serializers import (
     ListField,
     NewIdentifierField,
     ObjectField,
-    StrictSerializer,
     StringField,
     TimestampField,
     collecting,
@@ -34,7 +33,7 @@ from relayers.guards import get_guard
 from relayers.health.probes import ProbeCache
 from relayers.models import CONDITIONS, MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.models.tags import tagged
-from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies
+from relayers.policies import EvmPolicies, EvmPoliciesPatch
 from relayers.serializers.networks import MAX_COUNT, MaskedRpcUrlSerializer, RpcUrlsField
 from relayers.serializers.top_ups import RESERVE_HELP, TopUpRequest, TopUpSerializer, WeiAmountField
 from relayers.writes import UNKNOWN, RelayerWrite
@@ -153,6 +152,7 @@ class BalanceSerializer(serializers.Serializer[Any]):
     unit = StringField(help_text="`wei`.")
 
 
+@extend_schema_field(EvmPolicies)
 class PoliciesRequest(EvmPolicies):
     """Policies to store. Amounts can be strings: JavaScript rounds large numbers."""
 
@@ -160,21 +160,9 @@ class PoliciesRequest(EvmPolicies):
     min_balance = WeiAmountField(required=False)  # type: ignore[assignment]  # it accepts more
 
 
+@extend_schema_field(EvmPoliciesPatch)
 class PoliciesPatchRequest(PoliciesRequest, EvmPoliciesPatch):
     """Policies to change; null removes one."""
-
-
-@extend_schema_field(EvmPolicies)
-class PoliciesField(ObjectField):
-    shape: type[StrictSerializer] = PoliciesRequest
-
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        return dict(self.shape().run_validation(super().to_internal_value(data)))
-
-
-@extend_schema_field(EvmPoliciesPatch)
-class PoliciesPatchField(PoliciesField):
-    shape = PoliciesPatchRequest
 
 
 @extend_schema_field(SpendingRules)
@@ -263,7 +251,7 @@ class CreateRelayerSerializer(FundedMixin, CreateSerializer):
     custom_rpc_urls = RpcUrlsField(required=False, help_text="Nodes to call instead of the network's public ones.")
     private_rpc_urls = RpcUrlsField(required=False, help_text=PRIVATE_NODES)
     private_fallback_blocks = IntegerField(min_value=1, max_value=MAX_COUNT, required=False, help_text=FALLBACK_BLOCKS)
-    policies = PoliciesField(required=False)
+    policies = PoliciesRequest(required=False)
     tags = TagsField(required=False)
     allow_signing = SigningKindsField(required=False, help_text=SIGNING_KINDS)
     spending_rules = SpendingRulesField(required=False, help_text="What it can send and spend.")
@@ -304,7 +292,9 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
     private_fallback_blocks = IntegerField(
         min_value=1, max_value=MAX_COUNT, required=False, allow_null=True, help_text=FALLBACK_BLOCKS
     )
-    policies = PoliciesPatchField(required=False, allow_null=True, help_text="Merged by name; null removes a policy.")
+    policies = PoliciesPatchRequest(
+        required=False, allow_null=True, help_text="Merged by name; null removes a policy."
+    )
     tags = TagsField(required=False, allow_null=True)
     allow_signing = SigningKindsField(required=False, allow_null=True, help_text=SIGNING_KINDS)
     spending_rules = SpendingRulesPatchField(
@@ -326,8 +316,8 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
         self.write.answers = self.answers
         values = {**attrs, **self.funded(attrs)}
         if "policies" in attrs:
-            row, patch = self.write.row, attrs["policies"]
-            values["policies"] = {} if patch is None else merge_policies(row.network_type, row.policies, patch)
+            merged = {} if attrs["policies"] is None else {**self.write.row.policies, **attrs["policies"]}
+            values["policies"] = {name: value for name, value in merged.items() if value is not None}
         if attrs.get("spending_rules") is not None:
             faults: dict[str, Any] = {}
             with collecting(faults, "spending_rules"):

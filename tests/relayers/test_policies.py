@@ -27,7 +27,7 @@ NULL = "null is not allowed here"
 def faults(policies: Any) -> Any:
     """Return the faults of policies."""
     try:
-        validate_policies("evm", policies)
+        validate_policies(policies)
     except ValidationError as error:
         return error.detail
     return {}
@@ -52,12 +52,12 @@ ACCEPTED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("policies", ACCEPTED)
 def test_policies_are_kept_to_the_byte_and_each_may_be_left_out(policies: dict[str, Any]) -> None:
-    assert validate_policies("evm", policies) == policies
+    assert validate_policies(policies) == policies
 
 
 @given(st.integers(min_value=0, max_value=LARGEST))
 def test_every_amount_within_bounds_is_exact(amount: int) -> None:
-    assert validate_policies("evm", {"gas_price_cap": amount}) == {"gas_price_cap": amount}
+    assert validate_policies({"gas_price_cap": amount}) == {"gas_price_cap": amount}
 
 
 @pytest.mark.parametrize("value", [None, [], "{}"])
