@@ -1,6 +1,6 @@
 """The form of a bulk edit: for each setting, what to do with it, and the value to do it with."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from django import forms
@@ -47,6 +47,8 @@ SETTINGS = {
     "nodes": bulk_edits.NODES,
     "tags": bulk_edits.TAGS,
 }
+# The change that clears a setting; of others None.
+CLEARED: dict[str, Any] = {"gas_price_cap": "", "minimum": "", "reserve": "", "nodes": [], "rules": {}, "signing": []}
 
 
 def change_field(label: str, choices: dict[str, str]) -> forms.ChoiceField:
@@ -145,7 +147,7 @@ class BulkEditForm(ReasonForm):
             if chosen == KEEP:
                 self._refuse_value(setting)
             elif chosen == CLEAR:
-                self.changes[change] = self._cleared(setting)
+                self.changes[change] = CLEARED.get(setting)
             else:
                 self._read(setting, chosen)
         if not self.changes and not self.errors:
@@ -158,11 +160,6 @@ class BulkEditForm(ReasonForm):
         if choice and choice not in self.errors and any(self.cleaned_data.get(name) for name in values):
             self.add_error(choice, "Choose what to do with the value below, or empty it.")
 
-    @staticmethod
-    def _cleared(setting: str) -> Any:
-        empty: dict[str, Any] = {"nodes": [], "rules": {}, "signing": []}
-        return "" if setting in {"gas_price_cap", "minimum", "reserve"} else empty.get(setting)
-
     def _read(self, setting: str, chosen: str) -> None:
         if setting == "eip1559":
             self.changes[SETTINGS[setting]] = chosen == "yes"
@@ -174,9 +171,25 @@ class BulkEditForm(ReasonForm):
         if missing:
             return
         try:
-            self.changes[SETTINGS[setting]] = READERS.get(setting, plain)(self.cleaned_data[setting], chosen, self)
+            self.changes[SETTINGS[setting]] = self._value(setting, chosen)
         except ValidationError as error:
             self.add_error(setting, error)
+
+    def _value(self, setting: str, chosen: str) -> Any:
+        value = self.cleaned_data[setting]
+        match setting:
+            case "webhook":
+                return value.pk
+            case "top_up":
+                amounts = {name: self.cleaned_data[f"top_up_{name}"] for name in TOP_UP_AMOUNTS}
+                return {"funding_relayer_id": value.pk, **amounts}
+            case "whitelist":
+                return [chosen, FORM_FIELDS[bulk_edits.WHITELIST].clean(value)]
+            case "tags":
+                return [chosen, value]
+            case "nodes":
+                return nodes(value)
+        return value
 
 
 def preview_labels() -> dict[str, str]:
@@ -195,44 +208,13 @@ def preview_labels() -> dict[str, str]:
 
 
 LABELS = preview_labels()
-Reader = Callable[[Any, str, BulkEditForm], Any]
 
 
-def plain(value: Any, chosen: str, form: BulkEditForm) -> Any:
-    return value
-
-
-def webhook(value: Notification, chosen: str, form: BulkEditForm) -> int:
-    return value.pk
-
-
-def top_up(value: Relayer, chosen: str, form: BulkEditForm) -> dict[str, Any]:
-    amounts = {name: form.cleaned_data[f"top_up_{name}"] for name in TOP_UP_AMOUNTS}
-    return {"funding_relayer_id": value.pk, **amounts}
-
-
-def whitelist(value: str, chosen: str, form: BulkEditForm) -> list[Any]:
-    return [chosen, FORM_FIELDS[bulk_edits.WHITELIST].clean(value)]
-
-
-def tags(value: list[str], chosen: str, form: BulkEditForm) -> list[Any]:
-    return [chosen, value]
-
-
-def nodes(value: str, chosen: str, form: BulkEditForm) -> list[dict[str, Any]]:
+def nodes(urls: str) -> list[dict[str, Any]]:
     try:
-        return [dict(entry) for entry in RpcUrlsField().run_validation([{"url": url} for url in value.split()])]
+        return [dict(entry) for entry in RpcUrlsField().run_validation([{"url": url} for url in urls.split()])]
     except exceptions.ValidationError as error:
         raise forms.ValidationError(list(node_faults(error.detail))) from None
-
-
-READERS: dict[str, Reader] = {
-    "webhook": webhook,
-    "top_up": top_up,
-    "whitelist": whitelist,
-    "tags": tags,
-    "nodes": nodes,
-}
 
 
 def node_faults(detail: Any) -> Iterator[str]:
