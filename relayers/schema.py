@@ -61,31 +61,29 @@ CREATE_RELAYER: dict[str, Any] = {
         RELAYER_EXAMPLE,
     ],
 }
+TOP_UP = {
+    "funding_relayer_id": "treasury",
+    "minimum": "100000000000000000",
+    "target": "500000000000000000",
+    "daily_limit": "2000000000000000000",
+}
+CHANGES = {
+    "name": ("Change its name", {"name": "Payouts"}),
+    "pause": ("Pause it", {"paused": True}),
+    "signer": ("Change its signer", {"signer_id": "signer-1"}),
+    "policies": (
+        "Set one policy and remove another",
+        {"policies": {"gas_price_cap": 100_000_000_000, "min_balance": None}},
+    ),
+    "top_up": ("Have another relayer top it up", {"top_up": TOP_UP}),
+}
 UPDATE_RELAYER: dict[str, Any] = {
     "request": UpdateRelayerSerializer,
     "responses": {200: OpenApiResponse(ManagedRelayerSerializer, description="The updated relayer.")},
     "examples": [
-        OpenApiExample("name", {"name": "Payouts"}, summary="Change its name", request_only=True),
-        OpenApiExample("pause", {"paused": True}, summary="Pause it", request_only=True),
-        OpenApiExample("signer", {"signer_id": "signer-1"}, summary="Change its signer", request_only=True),
-        OpenApiExample(
-            "policies",
-            {"policies": {"gas_price_cap": 100_000_000_000, "min_balance": None}},
-            summary="Set one policy and remove another",
-            request_only=True,
-        ),
-        OpenApiExample(
-            "top_up",
-            {
-                "top_up": {
-                    "funding_relayer_id": "treasury",
-                    "minimum": "100000000000000000",
-                    "target": "500000000000000000",
-                    "daily_limit": "2000000000000000000",
-                }
-            },
-            summary="Have another relayer top it up",
-            request_only=True,
+        *(
+            OpenApiExample(name, change, summary=summary, request_only=True)
+            for name, (summary, change) in CHANGES.items()
         ),
         RELAYER_EXAMPLE,
     ],
