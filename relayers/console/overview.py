@@ -17,6 +17,7 @@ from notifications.console.overview import demo_webhook
 from relayer_service.background.shares import Busy, waiting_for_others
 from relayer_service.console.overview.attention import (
     LATE,
+    NOT_SEVERE,
     UNKNOWN,
     AttentionSubject,
     Cause,
@@ -40,36 +41,26 @@ from relayers.console.formatting import VARIANTS, balance_and_limit
 from relayers.health.checking import FAILURES_TO_DISABLE
 from relayers.health.probes import missing_address_reason
 from relayers.health.runway import current_runway
-from relayers.models import PROBLEMS, Relayer, RelayerHealth
-from relayers.models.health import (
-    BALANCE_USED_UP_SOON,
-    CHECK_FAILURES,
-    DISABLED,
-    LOW_BALANCE,
-    NO_NODE_ANSWERS,
-    NODES_FAILING,
-    OTHER_ADDRESS,
-    USED_UP_SOON,
-)
+from relayers.models import PROBLEMS, Relayer, RelayerHealth, health
 from relayers.writes import RelayerWrite
 from signers.models import Signer
 
 # Counted in the index of one table where the state depends on no other.
 COUNTED: dict[str, tuple[type[Model], Q]] = {
     **{name: (Relayer, condition) for name, condition in PROBLEMS.items()},
-    "disabled": (RelayerHealth, DISABLED),
-    "low balance": (RelayerHealth, LOW_BALANCE),
-    "nodes failing": (RelayerHealth, NODES_FAILING),
+    "disabled": (RelayerHealth, health.DISABLED),
+    "low balance": (RelayerHealth, health.LOW_BALANCE),
+    "nodes failing": (RelayerHealth, health.NODES_FAILING),
 }
 NODES, ADDRESS, LOW, RUNWAY, NO_ADDRESS, LATE_CHECKS = (
     f"relayers.{name}" for name in ("nodes", "address", "low", "runway", "no_address", "late")
 )
 # What follows the network in the title, and the query of the list.
 BY_NETWORK: dict[str, tuple[str, dict[str, str]]] = {
-    NODES: ("no node answers", {"problem": NO_NODE_ANSWERS}),
-    ADDRESS: ("address differs from the signer's", {"problem": OTHER_ADDRESS}),
+    NODES: (health.NO_NODE_ANSWERS, {"problem": health.NO_NODE_ANSWERS}),
+    ADDRESS: (health.OTHER_ADDRESS, {"problem": health.OTHER_ADDRESS}),
     LOW: ("balance below the minimum", {"state": "low balance"}),
-    RUNWAY: (BALANCE_USED_UP_SOON, {"problem": BALANCE_USED_UP_SOON}),
+    RUNWAY: (health.BALANCE_USED_UP_SOON, {"problem": health.BALANCE_USED_UP_SOON}),
 }
 COLUMNS = [
     *("identifier", "name", "network", "policies", "reserve_text", "signer__type", "signer__last_error"),
@@ -89,37 +80,27 @@ TAKEN = "A relayer with the ID demo exists on another network. Delete it first. 
 def attention(request: HttpRequest) -> AttentionSubject | None:
     if not request.user.has_perm("relayers.view_relayer"):
         return None
-    return AttentionSubject("relayers", [cause(rows) for rows in read_groups(*queries())], examples, relayers_of)
+    found = read_groups(*(grouped(kind, *grouping) for kind, grouping in problems().items()))
+    return AttentionSubject("relayers", [cause(rows) for rows in found], examples, relayers_of)
 
 
-def rows_by_kind() -> dict[str, QuerySet[Any]]:
+def problems() -> dict[str, tuple[Any, ...]]:
+    """Return the rows of each kind, and how they are grouped: by what, their start, and whether they are severe."""
     rows = RelayerHealth.objects.all()
-    failures = {name: with_literals(condition) for name, condition in CHECK_FAILURES.items()}
+    failures = {name: rows.filter(with_literals(condition)) for name, condition in health.CHECK_FAILURES.items()}
+    signer = Concat(Cast("signer_id", CharField()), Value(" "), "signer__identifier")
     return {
-        NODES: rows.filter(failures[NO_NODE_ANSWERS]),
-        ADDRESS: rows.filter(failures[OTHER_ADDRESS]),
-        LOW: rows.filter(LOW_BALANCE),
-        RUNWAY: rows.filter(USED_UP_SOON),
-        NO_ADDRESS: Relayer.objects.filter(with_literals(PROBLEMS["no address"])),
-        LATE_CHECKS: rows.filter(due_at__lt=DatabaseNow() - LATE),
+        NODES: (failures[health.NO_NODE_ANSWERS], "network", "failing_since", "system_disabled"),
+        ADDRESS: (failures[health.OTHER_ADDRESS], "network", "failing_since", Value(1)),
+        LOW: (rows.filter(health.LOW_BALANCE), "network", "low_since"),
+        RUNWAY: (rows.filter(health.USED_UP_SOON), "network", UNKNOWN),
+        NO_ADDRESS: (Relayer.objects.filter(with_literals(PROBLEMS["no address"])), signer, "created_at"),
+        LATE_CHECKS: (rows.filter(due_at__lt=DatabaseNow() - LATE), Value(""), "due_at", NOT_SEVERE, UNKNOWN),
     }
 
 
-def queries() -> list[Any]:
-    rows = rows_by_kind()
-    signer = Concat(Cast("signer_id", CharField()), Value(" "), "signer__identifier")
-    return [
-        grouped(NODES, rows[NODES], "network", "failing_since", "system_disabled"),
-        grouped(ADDRESS, rows[ADDRESS], "network", "failing_since", Value(1)),
-        grouped(LOW, rows[LOW], "network", "low_since"),
-        grouped(RUNWAY, rows[RUNWAY], "network", UNKNOWN),
-        grouped(NO_ADDRESS, rows[NO_ADDRESS], signer, "created_at"),
-        grouped(LATE_CHECKS, rows[LATE_CHECKS], Value(""), "due_at", newest=UNKNOWN),
-    ]
-
-
 def relayers_of(cause: Cause) -> QuerySet[Any, Any]:
-    rows = rows_by_kind()[cause.kind]
+    rows = problems()[cause.kind][0]
     if cause.kind == NO_ADDRESS:
         rows = rows.filter(signer=cause.group.partition(" ")[0])
     return (rows.filter(network=cause.network) if cause.network else rows).order_by("pk").values_list("pk", flat=True)
@@ -159,7 +140,6 @@ def example(kind: str, relayer: Relayer) -> Example:
 
 
 def reason(kind: str, relayer: Relayer) -> str:
-    health = relayer.health
     if kind == LOW:
         return format_html("Its balance is {}.", balance_and_limit(relayer))
     if kind == RUNWAY:
@@ -169,7 +149,7 @@ def reason(kind: str, relayer: Relayer) -> str:
         return missing_address_reason(relayer.signer)
     urls = node_urls(relayer) if kind == NODES else []
     nodes = f" Nodes: {', '.join(urls[:MAX_NODES])} {and_more(len(urls) - MAX_NODES)}" if urls else ""
-    return f"{health.disabled_reason_details or FAILED}{nodes}".rstrip()
+    return f"{relayer.health.disabled_reason_details or FAILED}{nodes}".rstrip()
 
 
 def node_urls(relayer: Relayer) -> list[str]:

@@ -15,7 +15,7 @@ def cause(kind: str, group: str = "", **changes: Any) -> Cause:
 
 
 def test_every_kind_has_a_cause_that_an_app_reports() -> None:
-    reported = {*of_relayers.rows_by_kind(), *sending.rows_by_kind(), webhooks.FAILING, webhooks.GONE}
+    reported = {*of_relayers.problems(), *sending.rows_by_kind(), webhooks.FAILING, webhooks.GONE}
     reported |= {"service.workers", "service.part:worker"}
     assert KINDS.keys() - reported == set()
     assert {*KINDS.values(), Kind.OTHER} == {*Kind}
