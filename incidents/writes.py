@@ -25,14 +25,11 @@ class AlertRouteWrite(Write[AlertRoute]):
                 self.note(name, name)
         if secret := values.get("secret"):
             if self.row.channel == AlertRoute.Channel.WEBHOOK:
-                self._check_signing_key(secret)
+                try:
+                    signing.key_bytes(secret)
+                except signing.UnusableKey as error:
+                    raise ValidationError({"secret": str(error)}) from None
             self.row.secret = secret
             self.note("secret", "secret")
         if self.row.channel in AlertRoute.DEFAULT_URLS and not self.row.has_secret:
             raise ValidationError({"secret": f"{self.row.get_channel_display()} needs a key"})
-
-    def _check_signing_key(self, key: str) -> None:
-        try:
-            signing.key_bytes(key)
-        except signing.UnusableKey as error:
-            raise ValidationError({"secret": str(error)}) from None

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import CASCADE, PROTECT, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
@@ -190,14 +190,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     state = column("state", formatting.badges)
     shown_address = column("address", formatting.address, ordering=CaseFolded("address"))
 
-    @display(description="balance", ordering=BALANCE_ORDER)
-    def balance(self, relayer: Relayer) -> str:
-        found = relayer.health.balance
-        if found is None:
-            return "unknown"
-        shown, age = formatting.amount(found, networks().get(relayer.network)), formatting.balance_age(relayer)
-        return format_html('{}<span class="block text-xs">{}</span>', shown, age) if age else shown
-
+    balance = column("balance", formatting.listed_balance, ordering=BALANCE_ORDER)
     shown_tags = column("tags", lambda relayer: ", ".join(relayer.tags) or "none")
     shown_signer = column("signer", lambda relayer: link(relayer.signer))
     runway = column("runway", formatting.runway)

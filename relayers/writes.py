@@ -135,7 +135,8 @@ class RelayerWrite(HolderWrite[Relayer]):
         if self.is_new:
             return
         guards.check_change(self.row.pk, self.columns)
-        moves = self.columns & {"network", "chain_id"} and self.row.expected_chain_id != self._stored_chain_id()
+        stored = Relayer(network=self.before["network"], chain_id=self.before["chain_id"])
+        moves = self.columns & {"network", "chain_id"} and self.row.expected_chain_id != stored.expected_chain_id
         if moves and (reasons := guards.funding_refusals([self.row.pk])):
             raise ValidationError({"network": reasons[self.row.pk]})
 
@@ -150,10 +151,6 @@ class RelayerWrite(HolderWrite[Relayer]):
             has_sent = row.address and guards.get_guard().has_sent(row.address)
             if has_sent or row.others_with_key().exists() or guards.funding_refusals([row.pk]):
                 raise refusal
-
-    def _stored_chain_id(self) -> int | None:
-        network, chain_id = self.before["network"], self.before["chain_id"]
-        return Relayer(network=network, chain_id=chain_id).expected_chain_id
 
     def _set_address(self) -> None:
         """Set the address to the signer's, unless the stored one is known to be correct."""
@@ -180,19 +177,16 @@ class RelayerWrite(HolderWrite[Relayer]):
         if not (self.is_new or NODE_FIELDS & self.given.keys()):
             return
         faults, expected = {}, self.row.expected_chain_id
-        for path, found in zip(*self._called_nodes(), strict=True):
+        urls = {column: self.row.own_urls(column) for column in MASKED_COLUMNS}
+        paths = [NODE_PATH.format(column, index) for column, each in urls.items() for index in range(len(each))]
+        chain_ids = self.answers.chain_ids([url for each in urls.values() for url in each])
+        for path, found in zip(paths, chain_ids, strict=True):
             if isinstance(found, str):
                 self.warnings.append((path, f"the chain ID of this node was not checked: {found}"))
             elif found != expected:
                 faults[path] = f"this node is on chain {found}, not on {expected}"
         if faults:
             raise ValidationError(faults)
-
-    def _called_nodes(self) -> tuple[list[str], list[int | str]]:
-        """Return the path of each node of the relayer, and its chain ID or why it is unknown."""
-        urls = {column: self.row.own_urls(column) for column in MASKED_COLUMNS}
-        paths = [NODE_PATH.format(column, index) for column, each in urls.items() for index in range(len(each))]
-        return paths, self.answers.chain_ids([url for each in urls.values() for url in each])
 
     def _note_changes(self) -> None:
         if self.is_new:
@@ -243,11 +237,12 @@ class RelayerWrite(HolderWrite[Relayer]):
 
     @classmethod
     def save_rows(cls, writes: Sequence[Self]) -> None:
-        for write in writes:
-            if write.is_new:
-                # Paused once it is saved, with the event.
-                write.row.paused = False
-        later = [write.row for write in writes if write.is_new and _is_funded_by_new(write.row)]
+        new = [write.row for write in writes if write.is_new]
+        for row in new:
+            # Paused once it is saved, with the event.
+            row.paused = False
+        # The funding relayer of a new one may also be new: it has no primary key to refer to yet.
+        later = [row for row in new if row.funding_relayer is not None and row.funding_relayer.pk is None]
         top_ups = [[getattr(row, column) for column in TOP_UP_COLUMNS.values()] for row in later]
         for row in later:
             _set_columns(row, [*CLEARED.values()])
@@ -289,11 +284,6 @@ class RelayerWrite(HolderWrite[Relayer]):
                 changed[frozenset(write.columns)].append(write.row.pk)
         for columns, keys in changed.items():
             guards.note_change(keys, columns)
-
-
-def _is_funded_by_new(row: Relayer) -> bool:
-    """Return whether the funding relayer of a new one is also new: it has no primary key to refer to yet."""
-    return row.funding_relayer is not None and row.funding_relayer.pk is None
 
 
 def _set_columns(row: Relayer, values: Sequence[object]) -> None:

@@ -112,7 +112,9 @@ class IncidentPanel(Panel):
         context = {"incident": incident, "facts": facts, "causes": causes, "alert_lines": lines(sent), "guide": guided}
         nodes = nodes_of(request, incident)
         context |= {"nodes": nodes[:MAX_NODES], "more_nodes": and_more(len(nodes) - MAX_NODES)}
-        return context | {"has_routes": AlertRoute.objects.exists(), "add_route_url": add_route_url(request)}
+        may_add = request.user.has_perm("incidents.add_alertroute")
+        add_url = reverse("admin:incidents_alertroute_add") if may_add else ""
+        return context | {"has_routes": AlertRoute.objects.exists(), "add_route_url": add_url}
 
     def _relayers(self, request: HttpRequest, incident: Incident) -> str:
         if not request.user.has_perm("relayers.view_relayer"):
@@ -144,12 +146,6 @@ def nodes_of(request: HttpRequest, incident: Incident) -> list[tuple[str, str, s
     """Return the nodes that do not work, while that is the incident."""
     is_about_nodes = incident.kind in {Kind.NODE_DOWN, Kind.CHAIN_HALTED} and not incident.ended_at
     return faulty_nodes(incident.network) if is_about_nodes and request.user.has_perm("relayers.view_relayer") else []
-
-
-def add_route_url(request: HttpRequest) -> str:
-    """Return the page that adds an alert route; "" for staff who may not."""
-    may_add = request.user.has_perm("incidents.add_alertroute")
-    return reverse("admin:incidents_alertroute_add") if may_add else ""
 
 
 def acknowledgement(incident: Incident) -> str:

@@ -92,10 +92,14 @@ def balance(relayer: Relayer) -> str:
     return "unknown" if found is None else amount(found, networks().get(relayer.network))
 
 
-def aged_balance(relayer: Relayer) -> str:
+def aged_balance(relayer: Relayer, text: str = "{}, {}") -> str:
     """Return the balance, and when it was read if a later check could not read it."""
     age = balance_age(relayer)
-    return format_html("{}, {}", balance(relayer), age) if age else balance(relayer)
+    return format_html(text, balance(relayer), age) if age else balance(relayer)
+
+
+def listed_balance(relayer: Relayer) -> str:
+    return aged_balance(relayer, '{}<span class="block text-xs">{}</span>')
 
 
 def runway(relayer: Relayer) -> str:

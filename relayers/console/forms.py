@@ -76,16 +76,15 @@ class NetworkInput(UnfoldAdminTextInputWidget):
         return format_html('{}<datalist id="known-networks">{}</datalist>', field, options)
 
 
-def amount_fields() -> dict[str, forms.Field]:
-    """Return a field for each amount of the automatic top-up."""
-    return {
-        TOP_UP_FIELDS[name]: AmountField(field, label=f"Top-up {name.replace('_', ' ')}")
-        for name, field in AMOUNT_FIELDS.items()
-    }
-
-
 @declare_fields(
-    {PREFIX + name: field for name, field in FORM_FIELDS.items()} | {"reserve": RESERVE_FORM_FIELD} | amount_fields()
+    {
+        **{PREFIX + name: field for name, field in FORM_FIELDS.items()},
+        "reserve": RESERVE_FORM_FIELD,
+        **{
+            TOP_UP_FIELDS[name]: AmountField(field, label=f"Top-up {name.replace('_', ' ')}")
+            for name, field in AMOUNT_FIELDS.items()
+        },
+    }
 )
 class RelayerForm(ResourceForm):
     write_class = RelayerWrite

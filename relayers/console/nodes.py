@@ -194,9 +194,11 @@ def fault_of(node: Node, found: Statistics, halted: Collection[int]) -> str:
     is_watched = known is not None and (max_age is not None or known.chain_id in halted)
     if found.is_failing:
         return "failing"
-    if known is not None and is_watched and (without_block := head_age_when_read(found)) > halt_limit(known):
-        return f"no new block for {without_block // timedelta(minutes=1)} min"
-    return "behind" if max_age is not None and found.answered.head_at and age(found) > max_age else ""
+    head_at, last_at = found.answered.head_at, found.answered.last_at
+    age_when_read = last_at - head_at if head_at and last_at else timedelta()
+    if known is not None and is_watched and age_when_read > halt_limit(known):
+        return f"no new block for {age_when_read // timedelta(minutes=1)} min"
+    return "behind" if max_age is not None and head_at and age(found) > max_age else ""
 
 
 def faulty_nodes(network: str) -> list[tuple[str, str, str]]:
@@ -223,11 +225,6 @@ def detail(found: Statistics, outage: NodeOutage | None) -> str:
         answered = f"last answer {ago(answered_at)}" if answered_at else "no answer in the last hour"
         texts = [f"Last error: {found.failed.last_fault}", answered, *texts]
     return "; ".join(texts)
-
-
-def head_age_when_read(found: Statistics) -> timedelta:
-    head_at, last_at = found.answered.head_at, found.answered.last_at
-    return last_at - head_at if head_at and last_at else timedelta()
 
 
 def age(found: Statistics) -> int:

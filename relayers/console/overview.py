@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from chain.networks import Network, networks
+from chain.networks import networks
 from chain.nodes import failover
 from notifications.console.overview import demo_webhook
 from relayer_service.background.shares import Busy, waiting_for_others
@@ -203,15 +203,10 @@ def relayer_page() -> str:
     return add_page("relayers_relayer", **values, signer=str(newest)) if newest else ""
 
 
-def local_network() -> Network | None:
-    network = networks().get(LOCAL_NETWORK)
-    return network if network and network.chain_id == LOCAL_CHAIN_ID else None
-
-
 def check() -> None:
     """Raise an error unless the local node answers: the demo's key is public, and only for that chain."""
-    network = local_network()
-    urls = network.rpc_urls if network else ()
+    network = networks().get(LOCAL_NETWORK)
+    urls = network.rpc_urls if network and network.chain_id == LOCAL_CHAIN_ID else ()
     try:
         with waiting_for_others():
             found = failover.chain_ids(urls)
@@ -225,17 +220,15 @@ def set_up(demo: Demo) -> None:
     found = Relayer.objects.filter(identifier=DEMO).first()
     if found and found.expected_chain_id != LOCAL_CHAIN_ID:
         raise CannotSetUp(TAKEN)
-    demo.rows["Relayer"] = found or new_relayer(demo)
-
-
-def new_relayer(demo: Demo) -> Relayer:
-    values = {
-        "id": DEMO,
-        "name": "Demo",
-        "network": LOCAL_NETWORK,
-        "network_type": "evm",
-        "signer_id": demo.rows["Signer"],
-        "notification_id": demo_webhook(),
-        "policies": {},
-    }
-    return RelayerWrite.new(values).save()
+    if found is None:
+        values = {
+            "id": DEMO,
+            "name": "Demo",
+            "network": LOCAL_NETWORK,
+            "network_type": "evm",
+            "signer_id": demo.rows["Signer"],
+            "notification_id": demo_webhook(),
+            "policies": {},
+        }
+        found = RelayerWrite.new(values).save()
+    demo.rows["Relayer"] = found

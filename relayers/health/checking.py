@@ -102,7 +102,10 @@ def _check_due() -> int:
             if not queues.running:
                 return claimed
             for readings in queues.finished(0 if rows else POLL_SECONDS):
-                _try_to_write(readings)
+                try:
+                    write(readings)
+                except DatabaseError:
+                    logger.exception("Writing the checks of %d relayers failed", len(readings))
 
 
 def _try_to_read(batch: list[RelayerHealth]) -> list[AccountReadings]:
@@ -111,13 +114,6 @@ def _try_to_read(batch: list[RelayerHealth]) -> list[AccountReadings]:
     except Exception:
         logger.exception("Checking %d relayers failed", len(batch))
         return []
-
-
-def _try_to_write(readings: list[AccountReadings]) -> None:
-    try:
-        write(readings)
-    except DatabaseError:
-        logger.exception("Writing the checks of %d relayers failed", len(readings))
 
 
 def lease_length() -> timedelta:

@@ -84,19 +84,15 @@ class EditRelayers(JobKind):
         return Result(done, failures)
 
 
-class UndoEdit(JobKind):
+class UndoEdit(EditRelayers):
     """Restores what a job of `EditRelayers` changed; with `permissions`, those that its user had besides."""
 
-    model_label = "relayers.Relayer"
-    permission = CHANGE
     title = "Undo edit"
     job_title = "Undo the edit of {}"
     explanation = "Restores {}."
     done = "Restored"
     skip_reason = "not changed by the edit, or deleted"
     failed = "Skipped for a reason"
-    batch_size = 10
-    in_transaction = False
 
     def permissions(self, parameters: Mapping[str, Any]) -> list[str]:
         return [CHANGE, *parameters.get("permissions", ())]
