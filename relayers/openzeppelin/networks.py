@@ -1,7 +1,6 @@
 """Networks of OpenZeppelin Relayer: their files, inheritance, and which network of the service each one is."""
 
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ from django.core.exceptions import ValidationError
 
 from chain.networks import closed, network_by_chain_id, networks, parse_network, resolve_alias
 from relayer_service.api.serializers import shown_name
+from relayer_service.fleet.references import Fault
 from relayers.models import MAX_CHAIN_ID
 from relayers.openzeppelin.entries import Entry, Report, Unreadable, converted_urls, read_json
 
@@ -26,16 +26,6 @@ THEIR_NAMES = {
     "confirmations": "required_confirmations",
     "explorer": "explorer_urls",
 }
-
-
-@dataclass
-class Definition:
-    """An EVM network with what it inherits; faults have the path of its own entry."""
-
-    path: str
-    members: dict[str, Any] = field(default_factory=dict)
-    # By member, the path of the entry that it comes from.
-    origins: dict[str, str] = field(default_factory=dict)
 
 
 class Target(NamedTuple):
@@ -93,40 +83,34 @@ class NetworkFiles:
                 self.entries[name] = entry
 
     def check_inheritance(self) -> None:
-        for name, entry in self.entries.items():
-            lineage = [name]
-            while (parent := entry.members.get("from")) is not None:
-                if not isinstance(parent, str) or parent not in self.entries:
-                    self.report.fault(entry.at("from"), "there is no EVM network with this name")
-                    break
-                if parent in lineage:
-                    self.report.fault(self.entries[name].at("from"), "the network inherits from itself")
-                    break
-                if len(lineage) == MAX_LINEAGE:
-                    self.report.fault(self.entries[name].at("from"), f"it inherits from over {MAX_LINEAGE} networks")
-                    break
-                lineage.append(parent)
-                entry = self.entries[parent]
+        for entry in self.entries.values():
+            _, faults = self._lineage(entry)
+            self.report.faults += faults
 
-    def definition(self, name: str) -> Definition | None:
-        """Return a network with what it inherits; None if it is not defined."""
-        lineage: list[Entry] = []
-        entry = self.entries.get(name)
-        while entry is not None and len(lineage) <= MAX_LINEAGE:
-            lineage.append(entry)
-            parent = entry.members.get("from")
-            entry = self.entries.get(parent) if isinstance(parent, str) else None
-        if not lineage:
-            return None
-        found = Definition(lineage[0].path)
-        for each in reversed(lineage):
+    def _lineage(self, entry: Entry) -> tuple[list[Entry], list[Fault]]:
+        """Return a network and those that it inherits from, and what is wrong with that."""
+        lineage = [entry]
+        while (parent := lineage[-1].members.get("from")) is not None:
+            if not isinstance(parent, str) or parent not in self.entries:
+                return lineage, [(lineage[-1].at("from"), "there is no EVM network with this name")]
+            if self.entries[parent] in lineage:
+                return lineage, [(entry.at("from"), "the network inherits from itself")]
+            if len(lineage) == MAX_LINEAGE:
+                return lineage, [(entry.at("from"), f"it inherits from over {MAX_LINEAGE} networks")]
+            lineage.append(self.entries[parent])
+        return lineage, []
+
+    def _definition(self, entry: Entry) -> tuple[Entry, str]:
+        """Return a network with what it inherits, and the path of the entry that its RPC URLs come from."""
+        members, origin = dict[str, Any](), entry.path
+        for each in reversed(self._lineage(entry)[0]):
             for member, value in each.members.items():
-                inherited = found.members.get(member)
+                inherited = members.get(member)
                 if member in MERGED and isinstance(inherited, list) and isinstance(value, list):
                     value = [*inherited, *(item for item in value if item not in inherited)]
-                found.members[member] = value
-                found.origins[member] = each.path
-        return found
+                members[member] = value
+            origin = each.path if "rpc_urls" in each.members else origin
+        return Entry(members, entry.path, self.report), origin
 
     def target(self, name: str, has_own_urls: bool) -> Target | None:
         """Return the network of a relayer, None after a fault in it; raise `UnknownNetwork` or `ClosedNetwork`."""
@@ -137,12 +121,12 @@ class NetworkFiles:
         return self.used[name]
 
     def _target(self, name: str) -> Target | None:
-        known, found = networks().get(resolve_alias(name)), self.definition(name)
-        if found is None:
+        known = networks().get(resolve_alias(name))
+        if name not in self.entries:
             if known is None:
                 raise UnknownNetwork
             return Target(known.name)
-        members = Entry(found.members, found.path, self.report)
+        members, origin = self._definition(self.entries[name])
         chain_id = members.take("chain_id")
         if type(chain_id) is not int or not 1 <= chain_id <= MAX_CHAIN_ID:
             self.report.fault(members.at("chain_id"), f"a whole number from 1 to {MAX_CHAIN_ID} is required")
@@ -150,14 +134,13 @@ class NetworkFiles:
         if known is not None and known.chain_id != chain_id:
             self.report.fault(members.at("chain_id"), f"must be {known.chain_id}, the chain ID of {known.name}")
             return None
-        where = found.origins.get("rpc_urls", found.path)
-        urls = converted_urls(members.list("rpc_urls"), f"{where}.rpc_urls", self.report)
+        urls = converted_urls(members.list("rpc_urls"), f"{origin}.rpc_urls", self.report)
         known = known or network_by_chain_id(chain_id)
         if known is None:
             self._define(name, chain_id, members)
             return Target(name, chain_id, tuple(urls))
         if known.name != resolve_alias(name):
-            self.report.note(found.path, f"{name} is {known.name}, by its chain ID")
+            self.report.note(members.path, f"{name} is {known.name}, by its chain ID")
         self._compare(members, {"required_confirmations": known.confirmations})
         are_known = all("weight" not in each and each["url"] in known.rpc_urls for each in urls)
         return Target(known.name, None, () if are_known else tuple(urls))
