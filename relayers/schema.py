@@ -5,14 +5,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
 from relayer_service.api import jobs
-from relayers.serializers.relayers import (
-    BalanceSerializer,
-    ChangeRelayersSerializer,
-    CreateRelayerSerializer,
-    ManagedRelayerSerializer,
-    StatusSerializer,
-    UpdateRelayerSerializer,
-)
+from relayers.serializers import relayers as serializers
 
 RELAYER: dict[str, Any] = {
     "id": "relayer-1",
@@ -45,10 +38,10 @@ NEW_RELAYER = {
 
 GET_RELAYER = {"examples": [RELAYER_EXAMPLE]}
 CREATE_RELAYER: dict[str, Any] = {
-    "request": CreateRelayerSerializer,
+    "request": serializers.CreateRelayerSerializer,
     "responses": {
         201: OpenApiResponse(
-            ManagedRelayerSerializer,
+            serializers.ManagedRelayerSerializer,
             description="The relayer was created; the log entries list the checks that were skipped.",
         )
     },
@@ -78,8 +71,8 @@ CHANGES = {
     "top_up": ("Have another relayer top it up", {"top_up": TOP_UP}),
 }
 UPDATE_RELAYER: dict[str, Any] = {
-    "request": UpdateRelayerSerializer,
-    "responses": {200: OpenApiResponse(ManagedRelayerSerializer, description="The updated relayer.")},
+    "request": serializers.UpdateRelayerSerializer,
+    "responses": {200: OpenApiResponse(serializers.ManagedRelayerSerializer, description="The updated relayer.")},
     "examples": [
         *(
             OpenApiExample(name, change, summary=summary, request_only=True)
@@ -88,12 +81,11 @@ UPDATE_RELAYER: dict[str, Any] = {
         RELAYER_EXAMPLE,
     ],
 }
-PAUSE = jobs.started(
-    ChangeRelayersSerializer, {"filter": {"network": "sepolia", "q": "staging-"}, "reason": "Maintenance of the nodes"}
-)
-RESUME = jobs.started(ChangeRelayersSerializer, {"filter": {"network": "sepolia", "q": "staging-"}})
+FILTER = {"network": "sepolia", "q": "staging-"}
+PAUSE = jobs.started(serializers.ChangeRelayersSerializer, {"filter": FILTER, "reason": "Maintenance of the nodes"})
+RESUME = jobs.started(serializers.ChangeRelayersSerializer, {"filter": FILTER})
 STATUS: dict[str, Any] = {
-    "responses": {200: StatusSerializer},
+    "responses": {200: serializers.StatusSerializer},
     "examples": [
         OpenApiExample(
             "Status",
@@ -113,7 +105,7 @@ STATUS: dict[str, Any] = {
     ],
 }
 BALANCE: dict[str, Any] = {
-    "responses": {200: BalanceSerializer},
+    "responses": {200: serializers.BalanceSerializer},
     "examples": [OpenApiExample("Balance", {"balance": 1_500_000_000_000_000_000, "unit": "wei"}, response_only=True)],
 }
 NETWORK_EXAMPLE = OpenApiExample(
