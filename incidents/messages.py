@@ -67,7 +67,6 @@ def summary(incident: Incident, event: str, title: str, number: int) -> str:
 
 
 def duration(start: datetime, end: datetime | None) -> str:
-    """Return how long an incident has lasted, in words."""
     end = end or timezone.now()
     # Its numbers and units are joined by spaces that do not break.
     return one_line(timesince(start, end, depth=2)) if end - start >= timedelta(minutes=1) else "less than a minute"

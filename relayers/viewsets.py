@@ -90,11 +90,9 @@ class RelayerViewSet(
         rows = super().get_queryset()
         if only := getattr(self.request.auth, "only_relayers", None):
             rows = reached(only, rows)
-        return (
-            rows
-            if self.action == "list"
-            else rows.select_related("signer", "notification", "funding_relayer", "health")
-        )
+        if self.action == "list":
+            return rows
+        return rows.select_related("signer", "notification", "funding_relayer", "health")
 
     def get_object(self) -> Any:
         # Read for this action alone: the body of others is ignored, whatever it is.

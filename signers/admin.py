@@ -143,17 +143,15 @@ class SignerAdmin(ReferencedAdmin):
     def _verify(self, request: HttpRequest, signer: Signer) -> None:
         try:
             with waiting_for_others():
-                verification = signing.verify(signer)
+                identity, milliseconds = signing.verify(signer)
         except SignerError as error:
             check = f" Check {CHECKS[signer.type]}." if signer.type in CHECKS else ""
-            self.message_user(
-                request, f"{signer} is saved, but not verified: {explained(error)}{check}", messages.ERROR
-            )
+            self.message_user(request, f"{signer} {NOT_VERIFIED} {explained(error)}{check}", messages.ERROR)
             return
         except Busy:
             self.message_user(request, f"{signer} {NOT_VERIFIED} {BUSY}", messages.WARNING)
             return
-        text = f"Verified: {verification.identity} ({verification.milliseconds} ms)"
+        text = f"Verified: {identity} ({milliseconds} ms)"
         unfit = signing.incompatibility(signer, "evm")
         self.message_user(request, f"{text} {unfit}".strip(), messages.WARNING if unfit else messages.SUCCESS)
 

@@ -23,7 +23,6 @@ class KeySource(TextChoices):
 
 
 def first_source() -> KeySource:
-    """Return the source for getting started."""
     return KeySource.HARDHAT if settings.LOCAL else KeySource.GENERATE
 
 

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
@@ -25,12 +24,6 @@ MAX_BACKENDS = 1_000
 
 _backends: OrderedDict[tuple[int, str, str], Backend[Any]] = OrderedDict()
 _lock = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Verification:
-    identity: str
-    milliseconds: int
 
 
 def backend_class(signer_type: str) -> type[Backend[Any]]:
@@ -118,8 +111,8 @@ def missing_library(signer_type: str) -> SignerError | None:
     return library.missing() if library and not library.is_installed() else None
 
 
-def verify(signer: Signer) -> Verification:
-    """Sign a fixed challenge with a signer, and save its address or public key, or the error."""
+def verify(signer: Signer) -> tuple[str, int]:
+    """Sign a fixed challenge, and save the address or public key, or the error; return it and the milliseconds."""
     started = time.monotonic()
     # Without the cached public key: the provider may have replaced it.
     with _lock:
@@ -135,7 +128,7 @@ def verify(signer: Signer) -> Verification:
             raise SignerError("The signer was changed concurrently.", permanent=False)
         unchanged(signer).update(verified_identity=identity, verified_at=timezone.now(), last_error="")
         record([changed(signer, before, {"verified_identity": identity})])
-    return Verification(identity, round((time.monotonic() - started) * 1000))
+    return identity, round((time.monotonic() - started) * 1000)
 
 
 def _prove(backend: Backend[Any]) -> str:

@@ -45,7 +45,6 @@ class HolderWrite(Write[Row]):
 
 
 def stored_rules(holder: Any) -> dict[str, Any]:
-    """Return the rules of a relayer or token."""
     rules: dict[str, Any] = holder.spending.rules if holder.spending else {}
     return rules
 

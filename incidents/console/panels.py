@@ -211,8 +211,6 @@ class RoutePanel(Panel):
 
 
 class RelayerIncidents(Panel):
-    """The newest incidents of a relayer."""
-
     template = "admin/incidents/of_relayer.html"
 
     def may_view(self, request: HttpRequest) -> bool:

@@ -10,15 +10,7 @@ from django.utils.safestring import SafeString
 
 from chain.networks import networks
 from relayer_service.amounts import decimal_text
-from relayer_service.console.overview.charts import (
-    AMOUNT_TICKS,
-    RANGES,
-    ChartRange,
-    Period,
-    bars,
-    line,
-    range_links,
-)
+from relayer_service.console.overview.charts import AMOUNT_TICKS, RANGES, ChartRange, Period, bars, line, range_links
 from relayer_service.console.panels import Panel
 from relayers.console import formatting
 from relayers.guards import get_guard

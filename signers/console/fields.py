@@ -45,11 +45,7 @@ TEXTS: dict[SignerType, dict[str, tuple[str, str, str]]] = {
         ),
     },
     GOOGLE: {
-        "service_account": (
-            "Or paste the service account key",
-            "The whole contents of the JSON file.",
-            "",
-        ),
+        "service_account": ("Or paste the service account key", "The whole contents of the JSON file.", ""),
         "key": (
             "Resource name of the key version",
             "On the key's page, Versions: Copy resource name, in a version's menu. Algorithm: secp256k1 - SHA256.",

@@ -31,7 +31,6 @@ DECRYPTING = ThreadShare(Fraction(1, 16))
 
 
 def read_json(source: UploadedFile[Any] | str) -> dict[str, Any]:
-    """Return the object in a file or a pasted text."""
     if isinstance(source, str):
         text = source.encode()
     else:
@@ -61,7 +60,6 @@ def service_account(source: UploadedFile[Any] | str) -> dict[str, Any]:
 
 
 def key_version(name: str) -> dict[str, Any]:
-    """Return the parts of the resource name of a key version."""
     match = KEY_VERSION.fullmatch(name.strip())
     if match is None:
         raise ValidationError(NOT_A_KEY_VERSION)
@@ -69,7 +67,6 @@ def key_version(name: str) -> dict[str, Any]:
 
 
 def decrypted_key(keystore: UploadedFile[Any], passphrase: str) -> str:
-    """Return the key of a keystore file."""
     found = read_json(keystore)
     try:
         with DECRYPTING.occupied():
