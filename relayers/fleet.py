@@ -25,12 +25,12 @@ from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.models.top_ups import TOP_UP_COLUMNS, TopUpAmounts
 from relayers.policies import EvmPolicies, validate_policies
 from relayers.serializers.networks import MAX_COUNT, RpcUrlsField
-from relayers.serializers.relayers import NetworkField, SigningKindsField, SpendingRulesField, TagsField
+from relayers.serializers.relayers import NetworkField, SigningKindsField, TagsField
 from relayers.serializers.top_ups import TopUpRequest, WeiAmountField
 from relayers.writes import NODE_FIELDS, RelayerFollower, RelayerWrite
 from signers.followers import first_names
 from signers.models import Signer
-from spending.shape import ordered_rules
+from spending.shape import SpendingRules, ordered_rules
 from spending.writes import stored_rules
 
 # The fields that `Relayer.clean` checks.
@@ -72,7 +72,7 @@ class RelayerEntry(StrictSerializer):
     private_fallback_blocks = IntegerField(min_value=1, max_value=MAX_COUNT, required=False)
     policies = PoliciesField(required=False)
     allow_signing = SigningKindsField(required=False)
-    spending_rules = SpendingRulesField(required=False)
+    spending_rules = SpendingRules(required=False)
     top_up = TopUpRequest(required=False)
     reserve = WeiAmountField(required=False)
 

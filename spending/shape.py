@@ -166,6 +166,9 @@ class SpendingRules(StrictSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if sum(_entries(attrs)) > MAX_ENTRIES:
             raise ValidationError(f"at most {MAX_ENTRIES} addresses and selectors are allowed in all")
+        if not attrs.get("tokens"):
+            # Unlike one of receivers, an empty list restricts nothing.
+            attrs.pop("tokens", None)
         return attrs
 
 
@@ -207,13 +210,4 @@ def merge_rules(rules: Mapping[str, Any], patch: Any) -> dict[str, Any]:
 
 def validate_rules(data: Any) -> dict[str, Any]:
     """Return rules as they are stored; raise `ValidationError` with the path of each fault."""
-    serializer = SpendingRules(data=data)
-    serializer.is_valid(raise_exception=True)
-    stored = dict(serializer.validated_data)
-    for name in ("receivers", "tokens"):
-        if name in stored:
-            stored[name] = [dict(entry) for entry in stored[name]]
-    if not stored.get("tokens"):
-        # Unlike one of receivers, an empty list restricts nothing.
-        stored.pop("tokens", None)
-    return stored
+    return dict(SpendingRules().run_validation(data))

@@ -39,7 +39,6 @@ from relayers.serializers.top_ups import RESERVE_HELP, TopUpRequest, TopUpSerial
 from relayers.writes import UNKNOWN, RelayerWrite
 from signers import signing
 from signers.models import Signer
-from spending.rules import validate_rules
 from spending.shape import SpendingRules, SpendingRulesPatch, merge_rules
 from spending.writes import stored_rules
 
@@ -165,14 +164,6 @@ class PoliciesPatchRequest(PoliciesRequest, EvmPoliciesPatch):
     """Policies to change; null removes one."""
 
 
-@extend_schema_field(SpendingRules)
-class SpendingRulesField(ObjectField):
-    """Rules to store."""
-
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        return validate_rules(super().to_internal_value(data))
-
-
 @extend_schema_field(SpendingRulesPatch)
 class SpendingRulesPatchField(ObjectField):
     """Rules to change; null removes one."""
@@ -254,7 +245,7 @@ class CreateRelayerSerializer(FundedMixin, CreateSerializer):
     policies = PoliciesRequest(required=False)
     tags = TagsField(required=False)
     allow_signing = SigningKindsField(required=False, help_text=SIGNING_KINDS)
-    spending_rules = SpendingRulesField(required=False, help_text="What it can send and spend.")
+    spending_rules = SpendingRules(required=False, help_text="What it can send and spend.")
     top_up = TopUpRequest(required=False, help_text=TOP_UP_HELP)
     reserve = WeiAmountField(required=False, help_text=RESERVE_HELP)
 
