@@ -49,54 +49,42 @@ NODES = Place("Networks and nodes", "relayers_relayer_nodes", "relayers.view_rel
 RELAYERS = changelist("Relayers", "relayers", "relayer")
 LANES = changelist("Lanes", "transactions", "lane")
 TRANSACTIONS = changelist("Transactions", "transactions", "transaction")
-PLACES: dict[str, list[Place]] = {
-    Kind.NODE_DOWN: [NODES, RELAYERS, LANES],
-    Kind.CHAIN_HALTED: [NODES, LANES],
-    Kind.STUCK: [LANES, TRANSACTIONS, NODES],
-    Kind.FUNDS: [
-        changelist("Relayers that wait for funds", "relayers", "relayer", state="waiting for funds"),
-        changelist("Their lanes", "transactions", "lane", state="waiting", waiting="funds"),
-    ],
-    Kind.LOW_BALANCE: [changelist("Relayers with a low balance", "relayers", "relayer", state="low balance")],
-    Kind.LIMIT: [changelist("Pending transactions", "transactions", "transaction", status="pending"), RELAYERS],
-    Kind.WEBHOOK: [
-        changelist("Failing webhooks", "notifications", "notification", has_networks=False, state="failing"),
-        changelist("Pending deliveries", "notifications", "delivery", has_networks=False, state__exact="pending"),
-    ],
-    Kind.SIGNER: [changelist("Signers", "signers", "signer", has_networks=False), LANES],
-    Kind.WORKER: [changelist("Periodic work", "relayer_service", "periodicrun", has_networks=False)],
-    Kind.HELD_LANE: [changelist("Held lanes", "transactions", "lane", state="held")],
-    Kind.CONTRADICTION: [NODES, TRANSACTIONS],
-    Kind.FAILING: [
-        changelist("Failed transactions", "transactions", "transaction", status="failed", finished="2-days")
-    ],
-}
-# Sections of docs/runbooks.md.
-RUNBOOKS: dict[str, str] = {
-    Kind.NODE_DOWN: "A node is down",
-    Kind.CHAIN_HALTED: "The chain is halted",
-    Kind.STUCK: "A transaction is stuck",
-    Kind.FUNDS: "A relayer is out of funds",
-    Kind.LOW_BALANCE: "A relayer is out of funds",
-    Kind.LIMIT: "A limit is reached",
-    Kind.WEBHOOK: "A webhook fails",
-    Kind.SIGNER: "A signer fails",
-    Kind.WORKER: "A worker is silent",
-    Kind.HELD_LANE: "A lane is held",
-    Kind.CONTRADICTION: "A node lies",
-    Kind.FAILING: "Transactions fail",
+FUNDS = changelist("Relayers that wait for funds", "relayers", "relayer", state="waiting for funds")
+FUNDS_LANES = changelist("Their lanes", "transactions", "lane", state="waiting", waiting="funds")
+LOW = changelist("Relayers with a low balance", "relayers", "relayer", state="low balance")
+PENDING = changelist("Pending transactions", "transactions", "transaction", status="pending")
+WEBHOOKS = changelist("Failing webhooks", "notifications", "notification", has_networks=False, state="failing")
+DELIVERIES = changelist("Pending deliveries", "notifications", "delivery", has_networks=False, state__exact="pending")
+SIGNERS = changelist("Signers", "signers", "signer", has_networks=False)
+PERIODIC = changelist("Periodic work", "relayer_service", "periodicrun", has_networks=False)
+HELD = changelist("Held lanes", "transactions", "lane", state="held")
+FAILED = changelist("Failed transactions", "transactions", "transaction", status="failed", finished="2-days")
+# The section of docs/runbooks.md, and the pages.
+GUIDES: dict[str, tuple[str, list[Place]]] = {
+    Kind.NODE_DOWN: ("A node is down", [NODES, RELAYERS, LANES]),
+    Kind.CHAIN_HALTED: ("The chain is halted", [NODES, LANES]),
+    Kind.STUCK: ("A transaction is stuck", [LANES, TRANSACTIONS, NODES]),
+    Kind.FUNDS: ("A relayer is out of funds", [FUNDS, FUNDS_LANES]),
+    Kind.LOW_BALANCE: ("A relayer is out of funds", [LOW]),
+    Kind.LIMIT: ("A limit is reached", [PENDING, RELAYERS]),
+    Kind.WEBHOOK: ("A webhook fails", [WEBHOOKS, DELIVERIES]),
+    Kind.SIGNER: ("A signer fails", [SIGNERS, LANES]),
+    Kind.WORKER: ("A worker is silent", [PERIODIC]),
+    Kind.HELD_LANE: ("A lane is held", [HELD]),
+    Kind.CONTRADICTION: ("A node lies", [NODES, TRANSACTIONS]),
+    Kind.FAILING: ("Transactions fail", [FAILED]),
 }
 
 
 def guide(request: HttpRequest, incident: Incident) -> dict[str, Any]:
     """Return the pages that the user may view, and the runbook."""
+    section, pages = GUIDES.get(incident.kind, ("", []))
     places = [
         (place.text, place.url(incident.network))
-        for place in PLACES.get(incident.kind, ())
+        for place in pages
         if request.user.has_perm(place.permission)
         and (is_enabled("transactions") or not place.permission.startswith("transactions."))
     ]
-    section = RUNBOOKS.get(incident.kind, "")
     return {"places": places, "runbook": section, "blocks": runbook(section)}
 
 
