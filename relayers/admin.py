@@ -20,7 +20,7 @@ from chain.networks import networks
 from chain.units import coin
 from notifications.console.filters import SUBJECT
 from relayer_service.console import confirmation
-from relayer_service.console.base import column
+from relayer_service.console.base import EarlyFormAdmin, column
 from relayer_service.console.confirmation import PendingAction, ReasonForm
 from relayer_service.console.dates import ago_titled
 from relayer_service.console.jobs import ask_or_start
@@ -73,7 +73,7 @@ class RelayerPaginator(NewestPaginator):
 
 
 @admin.register(Relayer)
-class RelayerAdmin(NodesAdmin, BulkEditAdmin):
+class RelayerAdmin(NodesAdmin, BulkEditAdmin, EarlyFormAdmin):
     form = RelayerForm
     paginator = RelayerPaginator
     list_display = [
@@ -219,13 +219,6 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     def shown_rules(self, relayer: Relayer) -> str:
         return shown_rules(stored_rules(relayer), coin(networks().get(relayer.network)), relayer.network)
 
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
-    ) -> Any:
-        if request.method == "POST":
-            self._call_ahead(request, object_id)
-        return super().changeform_view(request, object_id, form_url, extra_context)
-
     def _changeform_view(self, request: HttpRequest, *args: Any) -> Any:
         """Lock the signer before the relayer, as replacing its key does."""
         signer = request.POST.get("signer", "")
@@ -233,14 +226,9 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
             list(Signer.objects.select_for_update(no_key=True).filter(pk=signer).values_list("pk"))
         return super()._changeform_view(request, *args)
 
-    def _call_ahead(self, request: HttpRequest, object_id: str | None) -> None:
-        """Call the signer and nodes before the transaction: waiting for them inside it would block others."""
-        relayer = self.get_object(request, unquote(object_id)) if object_id else None
-        allowed = self.has_change_permission(request, relayer) if object_id else self.has_add_permission(request)
-        if allowed and (relayer or not object_id):
-            fields = flatten_fieldsets(self.get_fieldsets(request, relayer))
-            form = self.get_form(request, relayer, change=bool(relayer), fields=fields)
-            form(request.POST, instance=relayer).is_valid()
+    def early_fields(self, request: HttpRequest, obj: Relayer | None) -> list[str]:
+        fields: list[str] = flatten_fieldsets(self.get_fieldsets(request, obj))
+        return fields
 
     def get_deleted_objects(self, objs: Iterable[Relayer], request: HttpRequest) -> Any:
         """Count the rows of all apps that are deleted with relayers or protect them; Django would list them all."""

@@ -3,7 +3,6 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +10,7 @@ from django.urls import reverse
 from unfold.decorators import action, display
 
 from relayer_service.background.shares import Busy, waiting_for_others
-from relayer_service.console.base import ReferencedAdmin
+from relayer_service.console.base import EarlyFormAdmin, ReferencedAdmin
 from relayer_service.console.confirmation import PendingAction
 from relayer_service.console.dates import ago
 from relayer_service.console.jobs import ask_or_start
@@ -31,7 +30,7 @@ BUSY = "Too many requests wait for signers now. Save it again."
 
 
 @admin.register(Signer)
-class SignerAdmin(ReferencedAdmin):
+class SignerAdmin(ReferencedAdmin, EarlyFormAdmin):
     form = SignerForm
     list_display = ["identifier", "type", "verified_identity", "verified_at", "created"]
     list_filter = ["type"]
@@ -95,23 +94,9 @@ class SignerAdmin(ReferencedAdmin):
     def installed(self, signer: Signer) -> str:
         return str(signing.missing_library(signer.type) or "yes")
 
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
-    ) -> Any:
-        if request.method == "POST":
-            self._read_early(request, object_id)
-        return super().changeform_view(request, object_id, form_url, extra_context)
-
-    def _read_early(self, request: HttpRequest, object_id: str | None) -> None:
-        """Decrypt a keystore and read the address of a new key before the transaction begins: both are slow."""
-        signer = self.get_object(request, unquote(object_id)) if object_id else None
-        allowed = self.has_change_permission(request, signer) if object_id else self.has_add_permission(request)
-        if allowed and (signer or not object_id):
-            fields = [] if signer else ["type"]
-            form_class = self.get_form(request, signer, change=bool(signer), fields=fields)
-            form = form_class(request.POST, request.FILES, instance=signer)
-            form.is_valid()
-            request.__dict__["moves_rows"] = form.moves_rows
+    def early_fields(self, request: HttpRequest, obj: Signer | None) -> list[str]:
+        # Those of the config decrypt a keystore, or read the address of a new key: both are slow.
+        return [] if obj else ["type"]
 
     def get_deleted_objects(self, objs: Iterable[Signer], request: HttpRequest) -> Any:
         """Count the rows that use signers. Django would read every row, such as a hundred thousand relayers."""
@@ -162,7 +147,7 @@ class SignerAdmin(ReferencedAdmin):
 
 def asks_to_confirm(request: HttpRequest) -> bool:
     """Return whether the form has the field that confirms a new address: if it is needed, or was sent."""
-    return CONFIRMED in request.POST or bool(request.__dict__.get("moves_rows"))
+    return CONFIRMED in request.POST or getattr(request.__dict__.get("early_form"), "moves_rows", False)
 
 
 def sweep_link(request: HttpRequest, row: Any) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ORDER_VAR
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.db import connection, transaction
@@ -293,6 +294,27 @@ class ReferencedAdmin(ResourceAdmin):
                 super().delete_queryset(request, queryset)
         except ProtectedError:
             self.message_user(request, USED_CONCURRENTLY, messages.ERROR)
+
+
+class EarlyFormAdmin(ResourceAdmin):
+    """A page whose form calls servers, first before the transaction: waiting for them inside it would block others."""
+
+    def early_fields(self, request: HttpRequest, obj: Any) -> list[str]:
+        """Return the fields of the form that is validated early."""
+        raise NotImplementedError
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> Any:
+        if request.method == "POST":
+            obj = self.get_object(request, unquote(object_id)) if object_id else None
+            allowed = self.has_change_permission(request, obj) if object_id else self.has_add_permission(request)
+            if allowed and (obj or not object_id):
+                form_class = self.get_form(request, obj, change=bool(obj), fields=self.early_fields(request, obj))
+                form = form_class(request.POST, request.FILES, instance=obj)
+                form.is_valid()
+                request.__dict__["early_form"] = form
+        return super().changeform_view(request, object_id, form_url, extra_context)
 
 
 class ReadOnly:
