@@ -94,8 +94,10 @@ def balance(relayer: Relayer) -> str:
 
 def aged_balance(relayer: Relayer, text: str = "{}, {}") -> str:
     """Return the balance, and when it was read if a later check could not read it."""
-    age = balance_age(relayer)
-    return format_html(text, balance(relayer), age) if age else balance(relayer)
+    health = relayer.health
+    if health.balance_at is None or health.balance_at == health.checked_at:
+        return balance(relayer)
+    return format_html(text, balance(relayer), f"read {ago(health.balance_at)}")
 
 
 def listed_balance(relayer: Relayer) -> str:
@@ -105,12 +107,6 @@ def listed_balance(relayer: Relayer) -> str:
 def runway(relayer: Relayer) -> str:
     found = current_runway(relayer)
     return found.text if found else "-"
-
-
-def balance_age(relayer: Relayer) -> str:
-    health = relayer.health
-    is_old = health.balance_at is not None and health.balance_at != health.checked_at
-    return f"read {ago(health.balance_at)}" if is_old else ""
 
 
 def amount(value: int, network: Network | None, *, up: bool = False) -> str:

@@ -100,7 +100,7 @@ def problems() -> dict[str, tuple[Any, ...]]:
 
 
 def relayers_of(cause: Cause) -> QuerySet[Any, Any]:
-    rows = problems()[cause.kind][0]
+    rows: QuerySet[Any] = problems()[cause.kind][0]
     if cause.kind == NO_ADDRESS:
         rows = rows.filter(signer=cause.group.partition(" ")[0])
     return (rows.filter(network=cause.network) if cause.network else rows).order_by("pk").values_list("pk", flat=True)
