@@ -39,7 +39,6 @@ logger = logging.getLogger(__name__)
 UNCHANGEABLE_NETWORK = "Networks cannot be changed over REST: change NETWORKS_FILE, or custom_rpc_urls of a relayer"
 JOB_FIELDS = {"filter", "reason"}
 START_JOB: Any = {"scope": "manage", "within_relayers": JOB_FIELDS, "within_rules": JOB_FIELDS, "idempotent": True}
-NO_BALANCE = "No node returned a balance."
 UNREADABLE_URLS = "The URLs of the relayer's nodes cannot be decrypted."
 
 
@@ -155,7 +154,7 @@ class RelayerViewSet(
 def read_balance(relayer: Relayer) -> int:
     if not relayer.address:
         raise ServiceUnavailable(NO_ADDRESS, ErrorCode.ACCOUNT_UNKNOWN)
-    calls, cause = [Call("eth_getBalance", [relayer.address, "latest"])], NO_BALANCE
+    calls, cause = [Call("eth_getBalance", [relayer.address, "latest"])], "No node returned a balance."
     try:
         urls = relayer.node_urls()
         with waiting_for_others():

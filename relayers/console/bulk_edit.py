@@ -37,7 +37,6 @@ APPLY, UNDO = "apply", "undo_relayer_edit"
 SALT, MAX_PREVIEW_SECONDS = "relayers.bulk_edit", 60 * 60
 OUTCOMES = ["refused", "changed", "unchanged"]
 STOPS = "A relayer whose balance is not above its new reserve stops sending: its transactions wait for funds."
-ONLY_FIRST = "The preview is of the first {:,}. The job checks each."
 RESTORES = "Restores what this edit changed, where that is still the present value; all else is skipped."
 MAX_NAMED = 3
 MAX_GROUPS = 50
@@ -98,7 +97,7 @@ def previewed(selection: Selection, prepare: Callable[[Relayer], RelayerWrite]) 
     texts = [f"Changes {counted(changed)}."]
     texts += [f"Refused: {counted(refused)}."] if refused else []
     texts += [f"Unchanged: {counted(others)}."] if others else []
-    texts += [ONLY_FIRST.format(PREVIEWED)] if len(selection) > PREVIEWED else []
+    texts += [f"The preview is of the first {PREVIEWED:,}. The job checks each."] if len(selection) > PREVIEWED else []
     texts += [f"Note: {counted(number)}: {with_labels(text)}." for text, number in warnings]
     # Changes that differ by network alone may read alike.
     relayers: dict[tuple[str, ...], list[Relayer]] = {}

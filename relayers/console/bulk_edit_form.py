@@ -30,7 +30,6 @@ from spending.console.rule_fields import LISTS as RULE_LISTS
 from spending.console.rule_fields import LimitsForm, SpendingRulesField
 
 KEEP, CLEAR = "", "clear"
-NOTHING_CHOSEN = "Choose at least one change."
 LISTS = {ADD: "Add these", REMOVE: "Remove these", SET: "Replace by these"}
 TOP_UP_VALUES = [f"top_up_{name}" for name in TOP_UP_AMOUNTS]
 # What the fields of each setting start with; the first one that needs an own value is named like it.
@@ -151,7 +150,7 @@ class BulkEditForm(ReasonForm):
             else:
                 self._read(setting, chosen)
         if not self.changes and not self.errors:
-            raise forms.ValidationError(NOTHING_CHOSEN)
+            raise forms.ValidationError("Choose at least one change.")
         return cleaned
 
     def _refuse_value(self, setting: str) -> None:

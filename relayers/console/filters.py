@@ -15,7 +15,6 @@ from relayers.models import ACTIVE, CONDITIONS, RelayerTag
 from relayers.models.health import BALANCE_USED_UP_SOON, CHECK_FAILURES, NODES_FAILING, USED_UP_SOON, of_relayer
 from relayers.models.tags import tagged
 
-WAITING_FOR_FUNDS = "waiting for funds"
 TABS = ["disabled", "low balance", "paused", "no address", "nodes failing", "unknown", ACTIVE]
 NAMES = """
 WITH RECURSIVE names(name) AS (
@@ -36,7 +35,7 @@ class RelayerStateFilter(StateFilter):
     def current_conditions(cls) -> Mapping[str, Q]:
         """Return the conditions by state; a relayer that waits for funds is not active."""
         waiting = Q(pk__in=get_guard().waiting_for_funds())
-        return {WAITING_FOR_FUNDS: waiting, **cls.conditions, ACTIVE: cls.conditions[ACTIVE] & ~waiting}
+        return {"waiting for funds": waiting, **cls.conditions, ACTIVE: cls.conditions[ACTIVE] & ~waiting}
 
     @staticmethod
     def label(state: str) -> str:

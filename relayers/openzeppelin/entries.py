@@ -12,9 +12,7 @@ from relayer_service.fleet.references import Fault, escape, join
 MAX_FILE_BYTES = 4 * 2**20
 MAX_VALUES = 200_000
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-NO_COUNTERPART = "no counterpart"
 VALUE = 'a string, or {"type": "env" or "plain", "value": "..."}, is required'
-RPC_URL = 'a URL or {"url": "...", "weight": 100} is required'
 
 
 class Unreadable(Exception):
@@ -109,7 +107,7 @@ class Entry:
     def skip_unread(self) -> None:
         """Report the members that nothing has read."""
         for name in self.unread:
-            self.report.skip(self.at(name), NO_COUNTERPART)
+            self.report.skip(self.at(name), "no counterpart")
 
 
 def escaped(value: Any) -> Any:
@@ -159,6 +157,6 @@ def converted_urls(urls: list[Any], path: str, report: Report) -> list[dict[str,
             url, weight = converted(each, where, report), None
         else:
             url, weight = None, None
-            report.fault(where, RPC_URL)
+            report.fault(where, 'a URL or {"url": "...", "weight": 100} is required')
         found.append({"url": (url or "").strip()} | ({} if weight is None else {"weight": weight}))
     return found

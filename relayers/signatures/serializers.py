@@ -21,13 +21,9 @@ from relayer_service.api.serializers import (
     shown_name,
 )
 
-BYTES = re.compile(r"(?:0x)?([0-9a-fA-F]*)", re.ASCII)
-HASH = re.compile(r"(?:0x)?([0-9a-fA-F]{64})", re.ASCII)
 HASHES = ("domain_separator", "hash_struct_message")
 DOCUMENT = ("types", "domain", "message")
 PRIMARY_TYPES = ("primary_type", "primaryType")
-TWICE = "is given more than once, also as primary_type"
-ONE_MESSAGE = "send either message or message_hex"
 ONE_FORM = f"send either {' and '.join(HASHES)}, or types, domain and message"
 
 
@@ -46,7 +42,7 @@ class TextField(LiteralField):
 @extend_schema_field({"type": "string", "pattern": "^(0x)?([0-9a-fA-F]{2})*$"})
 class BytesField(LiteralField):
     default_error_messages = {"invalid": "bytes in hexadecimal are required"}
-    text_format = BYTES
+    text_format = re.compile(r"(?:0x)?([0-9a-fA-F]*)", re.ASCII)
 
     def to_internal_value(self, data: Any) -> bytes:
         match = self.text_format.fullmatch(data) if isinstance(data, str) else None
@@ -58,7 +54,7 @@ class BytesField(LiteralField):
 @extend_schema_field({"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{64}$"})
 class HashField(BytesField):
     default_error_messages = {"invalid": "32 bytes in hexadecimal are required"}
-    text_format = HASH
+    text_format = re.compile(r"(?:0x)?([0-9a-fA-F]{64})", re.ASCII)
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
@@ -78,7 +74,7 @@ class SignMessageSerializer(BodySerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if len(attrs) > 1:
-            raise ValidationError(ONE_MESSAGE)
+            raise ValidationError("send either message or message_hex")
         if not attrs:
             raise ValidationError({"message": [REQUIRED["required"]]}, ErrorCode.REQUIRED)
         message = attrs["message"].encode() if "message" in attrs else attrs["message_hex"]
@@ -120,7 +116,7 @@ class SignTypedDataSerializer(BodySerializer):
 
 def _parsed(attrs: dict[str, Any]) -> dict[str, Any]:
     if all(name in attrs for name in PRIMARY_TYPES):
-        raise ValidationError({"primaryType": [TWICE]}, ErrorCode.DUPLICATE)
+        raise ValidationError({"primaryType": ["is given more than once, also as primary_type"]}, ErrorCode.DUPLICATE)
     given = next((name for name in PRIMARY_TYPES if name in attrs), "primary_type")
     try:
         parsed = typed_data.parse(**{name: attrs[name] for name in DOCUMENT}, primary_type=attrs.get(given))

@@ -48,7 +48,6 @@ NO_ACCOUNT = "Upload the service account's file, or paste its content."
 # What it confirms instead of an address: one that cannot be read, or that of the key that will be generated.
 UNKNOWN_ADDRESS, GENERATED = "unknown", "generated"
 FUNDS_STAY = "Coins stay at the old address, which only the old key can sign for."
-KEY_DELETED = "The service deletes the old key: send the coins elsewhere first."
 
 
 class AddressCheckbox(UnfoldBooleanWidget):
@@ -263,7 +262,7 @@ class SignerForm(ResourceForm):
         else:
             text = f"The address of this key cannot be read: {warning} Saving it leaves {users} without an address."
         if signing.is_local(self.instance):
-            text += f" {KEY_DELETED}"
+            text += " The service deletes the old key: send the coins elsewhere first."
         secrets = [field.key for field in CONFIG_FIELDS if field.is_secret]
         if any(self.cleaned_data.get(name) for name in [*secrets, KEYSTORE, ACCOUNT_FILE]):
             text += " Enter the secrets again, as they are not kept, and confirm."

@@ -10,7 +10,6 @@ from spending.console.currencies import find_on_network
 from spending.rules import Rules
 from spending.writes import PREFIX
 
-LINE = '<div class="break-all">{}</div>'
 AMOUNTS = {
     "max_value": "Value of a transaction",
     "max_value_per_day": "Value within 24 hours",
@@ -23,7 +22,8 @@ TOKEN_AMOUNTS = {"max_amount": "per transaction", "max_amount_per_day": "within 
 def shown_rules(rules: Rules, coin: Currency, network: str | None = None) -> str:
     """Return rules as HTML, a line for each; those of a relayer with the symbols of its network's tokens."""
     tokens = find_on_network(network, [token["contract"] for token in rules.get("tokens", ())])
-    return format_html_join("", LINE, ((line,) for line in lines(rules, coin, tokens))) or "none"
+    shown = ((line,) for line in lines(rules, coin, tokens))
+    return format_html_join("", '<div class="break-all">{}</div>', shown) or "none"
 
 
 def shown_rule(name: str, value: Any, coin: Currency, tokens: Mapping[str, Currency]) -> str | None:
