@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def describe(found: Conversion, *, has_networks_file: bool) -> Iterator[str]:
     report = found.report
     for name, entries in found.document.items():
         yield f"{name}: {len(entries)}"
-        yield from (f"  {entry['id']}{DETAILS[name](entry)}" for entry in entries)
+        yield from (f"  {entry['id']}{details(name, entry)}" for entry in entries)
     if found.networks.custom and not has_networks_file:
         names = ", ".join(found.networks.custom)
         yield f"Custom networks: {names}. Their relayers have the chain ID and RPC URLs."
@@ -82,17 +82,14 @@ def describe(found: Conversion, *, has_networks_file: bool) -> Iterator[str]:
         yield f"Environment variables that load_config needs: {names}"
 
 
-def describe_signer(entry: dict[str, Any]) -> str:
+def details(name: str, entry: dict[str, Any]) -> str:
+    if name == "relayers":
+        return f": {entry['network']}, signer {entry['signer_id']}"
+    if name != "signers":
+        return ""
     signer_type = SignerType(entry["type"])
     address = f", {Local(entry['config']).address()}" if signer_type == SignerType.PLAIN else ""
     return f": {type_aliases.ALIASES[signer_type]} is {signer_type.value}{address}"
-
-
-DETAILS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "signers": describe_signer,
-    "notifications": lambda entry: "",
-    "relayers": lambda entry: f": {entry['network']}, signer {entry['signer_id']}",
-}
 
 
 def lines(report: Iterable[Fault]) -> list[str]:
