@@ -15,12 +15,11 @@ from incidents.console.guides import PAGE, runbooks
 from incidents.console.panels import length, of_relayer, route_state, state
 from incidents.kinds import Kind
 from incidents.models import AlertRoute, Incident
-from relayer_service.console.base import ReadOnlyAdmin, ResourceAdmin
+from relayer_service.console.base import ReadOnlyAdmin, ResourceAdmin, column
 from relayer_service.console.dates import to_the_minute
 from relayer_service.console.lists.filters import StateFilter
 from relayer_service.database.prefixes import CaseFolded
 from relayers.console.filters import NetworkFilter
-from relayers.console.formatting import column
 from relayers.models import Relayer
 
 # Of a route that exists; of other channels they are a URL and a key.
