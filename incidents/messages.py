@@ -99,9 +99,8 @@ def one_line(text: str) -> str:
 
 def relayers_text(data: Data) -> str:
     """Return the relayers of a message: "a, b, c and 28 others"."""
-    # Messages of the last release, which may still wait, have none of this.
-    named = data.get("relayers", [])
-    text, others = ", ".join(named), data.get("relayers_total", 0) - len(named)
+    named = data["relayers"]
+    text, others = ", ".join(named), data["relayers_total"] - len(named)
     return f"{text} and {others:,} other{'s' if others > 1 else ''}" if others > 0 else text
 
 

@@ -79,7 +79,7 @@ class IncidentRelayer(models.Model):
     MAX_PER_INCIDENT = 1_000
 
     incident = models.ForeignKey(Incident, models.CASCADE, related_name="relayers", db_index=False)
-    # Without a constraint, as the last release deletes relayers but not these rows.
+    # Without a constraint, as releases before 0.1.0 deleted relayers but not these rows.
     relayer = models.ForeignKey(Relayer, models.CASCADE, related_name="+", db_constraint=False, db_index=False)
 
     class Meta:

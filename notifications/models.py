@@ -86,7 +86,6 @@ class Notification(Resource):
         db_default=True,
         help_text="If disabled, new events are not queued, and pending deliveries are held until it is enabled.",
     )
-    # The database's default is for rows of the last release, which sends every event.
     events = models.TextField(
         default=subscriptions.DEFAULT,
         db_default=subscriptions.EVERYTHING,

@@ -230,7 +230,7 @@ class Acknowledgement(models.Model):
 class ListPreference(models.Model):
     """What a user keeps for a list of the admin."""
 
-    # Without a constraint, as the last release deletes users but not these rows.
+    # Without a constraint, as releases before 0.1.0 deleted users but not these rows.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", db_constraint=False)
     list_name = models.CharField(max_length=100, help_text="The label of its model.")
     filters = models.JSONField(default=dict, help_text="The query strings of the saved filters, by name.")

@@ -264,7 +264,7 @@ class RelayerWrite(HolderWrite[Relayer]):
     @classmethod
     def _save_health(cls, writes: Sequence[Self]) -> None:
         """Request a check of the relayers, from scratch if the account is another one."""
-        new = [RelayerHealth(relayer=write.row) for write in writes if write.is_new]
+        new = [RelayerHealth(relayer=write.row, network=write.row.network) for write in writes if write.is_new]
         RelayerHealth.objects.bulk_create(new, batch_size=BATCH_SIZE)
         changed: dict[bool, list[int]] = {True: [], False: []}
         for write in writes:

@@ -179,7 +179,7 @@ def _emission(event: TransactionEvent[Any], row: Transaction) -> Emission:
         shown = transaction_data(row, status_reason(row, row.lane), relayer.identifier, row.lane.address)
         if not isinstance(event, RequestedEvent):
             return shown
-        # Without an actor if a process of the last release recorded the request.
+        # Without an actor if a release before 0.1.0 recorded the request.
         return TransactionChangeData(**shown, actor=row.action_actor or str(Actor()), reason=row.action_note)
 
     return Emission(event, relayer.notification, data, row.traceparent)

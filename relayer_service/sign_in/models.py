@@ -84,7 +84,7 @@ def disable(user: User, reason: str) -> bool:
 class UserPreference(models.Model):
     """What a user has chosen for all pages of the admin."""
 
-    # Without a constraint, as the last release deletes users but not these rows.
+    # Without a constraint, as releases before 0.1.0 deleted users but not these rows.
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="preference", db_constraint=False
     )

@@ -25,7 +25,7 @@ def new_identifier() -> str:
 
 
 def text_column(max_length: int, help_text: str, **options: Any) -> "models.CharField[str, str]":
-    """Return a column of text that is empty by default, also in rows of the last release, which does not write it."""
+    """Return a column of text that is empty by default, in the database too."""
     options |= {"blank": True, "default": "", "db_default": ""}
     return models.CharField(max_length=max_length, help_text=help_text, **options)
 

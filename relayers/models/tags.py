@@ -11,7 +11,7 @@ BATCH_SIZE = 500
 class RelayerTag(models.Model):
     """A name that groups relayers. A token with `tag:NAME` in `allowed_relayers` reaches those that have it."""
 
-    # Without a constraint: the last release deletes relayers without their tags. Primary keys are not used again.
+    # Without a constraint: releases before 0.1.0 deleted relayers without their tags. Primary keys are not used again.
     relayer = models.ForeignKey(
         "relayers.Relayer", on_delete=models.CASCADE, related_name="tag_rows", db_constraint=False, db_index=False
     )

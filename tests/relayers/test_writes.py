@@ -279,7 +279,7 @@ def test_what_was_read_of_another_account_is_forgotten(values: dict[str, Any]) -
 @pytest.mark.parametrize(("paused", "events"), [(True, ["relayer.paused"]), (False, [])])
 def test_a_new_relayer_is_recorded_and_emits_its_pause(paused: bool, events: list[str]) -> None:
     new(notification_id=factories.notification(), paused=paused).save()
-    assert Relayer.objects.get().paused is paused
+    assert (Relayer.objects.get().paused, RelayerHealth.objects.get().network) == (paused, "sepolia")
     assert [delivery.event for delivery in Delivery.objects.all()] == events
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.changes.get("paused")) == ("created", [None, paused])

@@ -128,7 +128,7 @@ class Transaction(Resource):
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     status_reason = models.TextField(blank=True, help_text="Why it is in this status, and not further.")
-    # NULL, or the code of an earlier reason, if a process of the last release wrote the reason.
+    # NULL, or the code of an earlier reason, if a release before 0.1.0 wrote the reason.
     reason_code = models.CharField(  # noqa: DJ001  # SQLite adds it without a new table, which would lose triggers
         max_length=16, choices=Reason, null=True, editable=False
     )

@@ -52,6 +52,6 @@ def _violations(key: int) -> list[str]:
 
 @transaction.atomic
 def settle_final() -> None:
-    """Date what final transactions count as open: a process of the last release ended them during an upgrade."""
+    """Date what final transactions count as open: releases before 0.1.0 left them so."""
     charges = Charge.objects.filter(OPEN_AND_FINAL, limit__hours__has_key=str(OPEN_HOUR))
     settle(locking_rows().filter(pk__in=charges.values("transaction")), database_now())
