@@ -121,10 +121,19 @@ class TransactionViewSet(ResourceViewSet):
         self.check_object_permissions(request, RelayerInPath(relayer_id))
         key = idempotency.read_key(self)
         values = self._valid_values()
-        digest, token = idempotency.body_digest(request.data) if key else "", self.token
-        who = (token.pk, token.spending_id, token.family_key)
-        asked = accepting.Request(relayer_id, values, str(token), key, digest, *who)
-        accepted = accepting.accept(asked)
+        token = self.token
+        accepted = accepting.accept(
+            accepting.SendRequest(
+                relayer_id,
+                values,
+                requested_by=str(token),
+                key=key,
+                digest=idempotency.body_digest(request.data) if key else "",
+                token_id=token.pk,
+                token_spending=token.spending_id,
+                requester=token.family_key,
+            )
+        )
         row, queued = accepted.row, accepted.queued_before
         place = positions([row]).get(row.pk) if queued is None else Position(queued + 1, queued + 1)
         assert row.relayer is not None

@@ -176,7 +176,7 @@ def write(readings: list[AccountReadings]) -> None:
     with transaction.atomic(), acting_as(ActorKind.HEALTH_CHECK, "health check"):
         now, mismatches = database_now(), address_mismatches([health.relayer for health, _ in readings])
         write_node_keys(health.relayer for health, _ in readings)
-        _write(_locked([find(*each, mismatches.get(each[0].pk, ""), now) for each in readings]), now)
+        _write(_locked([columns_to_change(*each, mismatches.get(each[0].pk, ""), now) for each in readings]), now)
     observe_checks(len(readings))
 
 
@@ -225,7 +225,7 @@ def check_timestamps(has_balance: bool, now: datetime) -> dict[str, datetime]:
     return {"checked_at": now, "balance_at": now} if has_balance else {"checked_at": now}
 
 
-def find(health: RelayerHealth, reading: AccountReading, mismatch: str, now: datetime) -> Finding:
+def columns_to_change(health: RelayerHealth, reading: AccountReading, mismatch: str, now: datetime) -> Finding:
     changes = judge(health, reading, mismatch)
     if changes:
         changes |= problem_starts(health, changes, now) | {"network": health.relayer.network}
@@ -245,12 +245,12 @@ def judge(health: RelayerHealth, reading: AccountReading, mismatch: str = "") ->
         is_low = reading.balance < relayer.policies.get("min_balance", 0)
         changes |= {"balance_text": str(reading.balance), "balance_is_low": is_low}
     if mismatch:
-        return changes | disabled(mismatch) | {"failed_checks": 0, "good_checks": 0}
+        return changes | disabling_columns(mismatch) | {"failed_checks": 0, "good_checks": 0}
     if reading.nonce is None:
         failed = min(health.failed_checks + 1, FAILURES_TO_DISABLE)
         changes |= {"failed_checks": failed, "good_checks": 0}
         if health.system_disabled or failed >= FAILURES_TO_DISABLE:
-            changes |= disabled(f"The nonce could not be read from any node: {reading.reason}.")
+            changes |= disabling_columns(f"The nonce could not be read from any node: {reading.reason}.")
         return changes
     good = min(health.good_checks + 1, SUCCESSES_TO_ENABLE)
     changes |= {"nonce": reading.nonce, "failed_checks": 0, "good_checks": good}
@@ -269,7 +269,7 @@ def problem_starts(health: RelayerHealth, changes: Mapping[str, Any], now: datet
     }
 
 
-def disabled(details: str) -> dict[str, Any]:
+def disabling_columns(details: str) -> dict[str, Any]:
     return {
         "system_disabled": True,
         "disabled_reason_type": RelayerHealth.DisabledReason.NONCE_SYNC_FAILED.value,

@@ -212,7 +212,7 @@ def send(request: HttpRequest, relayer: Relayer, form: TransactionForm, key: str
     """Accept the transaction as REST does, once per key."""
     labels = [form.values[name] for name in LABELS if name in form.values]
     by, digest = request.user.get_username(), body_digest([form.encoded, form.values.get("speed"), *labels])
-    wanted = accepting.Request(relayer.identifier, form.values, by, f"admin-{key}", digest)
+    wanted = accepting.SendRequest(relayer.identifier, form.values, by, f"admin-{key}", digest)
     with refusals.recorded(), transaction.atomic():
         accepted = accepting.accept(wanted, reports_refusals=False)
         if not accepted.is_replay:

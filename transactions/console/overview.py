@@ -64,7 +64,7 @@ from transactions.models import (
 from transactions.records.networks import known_network
 from transactions.records.queues import with_oldest_due
 from transactions.records.reasons import status_reason
-from transactions.requests.accepting import Request, accept
+from transactions.requests.accepting import SendRequest, accept
 
 NEEDED = ["transactions.view_transaction", "transactions.view_lane"]
 # A lane that has waited for less may go on in its next turn.
@@ -321,7 +321,7 @@ def set_up(demo: Demo) -> None:
     # A sample that costs only its gas.
     values = {"to": relayer.address, "value": 0}
     key = f"getting-started-{DEMO}"
-    accepted = accept(Request(relayer.identifier, values, by, key, body_digest(values)))
+    accepted = accept(SendRequest(relayer.identifier, values, by, key, body_digest(values)))
     if not accepted.is_replay:
         record([acted(accepted.row, f"Sent by {by} as the first transaction of the demo.")])
     demo.rows["Transaction"] = accepted.row

@@ -36,7 +36,7 @@ from transactions.console.formatting import readable
 from transactions.console.permissions import TransactionsPanel, may_send
 from transactions.limits import refusals
 from transactions.models import Transaction
-from transactions.requests.accepting import Request, accept
+from transactions.requests.accepting import SendRequest, accept
 from transactions.serializers import MAX_WEI, SendTransactionSerializer
 from transactions.top_ups.quoting import Quote, quote
 from transactions.top_ups.sending import reserved
@@ -191,7 +191,7 @@ def sweep_key(relayer: Relayer) -> str:
 
 def send(by: str, relayer: Relayer, to: str, amount: int, key: str, reason: str) -> Transaction:
     """Accept the transfer once per preview, if the account is as it was shown and nothing else is open."""
-    wanted = Request(relayer.identifier, values(to, amount), by, key, body_digest([to, str(amount)]))
+    wanted = SendRequest(relayer.identifier, values(to, amount), by, key, body_digest([to, str(amount)]))
     with refusals.recorded(), transaction.atomic():
         locked = Relayer.objects.select_for_update(no_key=True, of=("self",)).filter(pk=relayer.pk).first()
         is_replay = Transaction.objects.filter(relayer=relayer.pk, idempotency_key=key).exists()

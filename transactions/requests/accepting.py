@@ -47,7 +47,7 @@ NO_ADDRESS = "Relayer has no address: its signer has not provided one yet"
 NO_CHAIN = "Relayer has no chain ID: its network is unknown"
 
 
-class Request(NamedTuple):
+class SendRequest(NamedTuple):
     """A request of valid shape. `digest` is the digest of its body, compared if there is a key."""
 
     relayer_id: str
@@ -74,7 +74,7 @@ class Accepted(NamedTuple):
         return self.queued_before is None
 
 
-def accept(request: Request, *, reports_refusals: bool = True) -> Accepted:
+def accept(request: SendRequest, *, reports_refusals: bool = True) -> Accepted:
     """Insert the row of a request, or return the row of an earlier request with the same key.
 
     A refusal by a spending rule is recorded and announced, unless the caller does that.
@@ -92,7 +92,7 @@ def accept(request: Request, *, reports_refusals: bool = True) -> Accepted:
         return earlier
 
 
-def _accept_without_lock(request: Request) -> Accepted | None:
+def _accept_without_lock(request: SendRequest) -> Accepted | None:
     """Accept with two statements of PostgreSQL; return None if the lane is to be locked first."""
     if connection.vendor != "postgresql" or has_nul(request.relayer_id):
         return None
@@ -119,7 +119,7 @@ def _accept_without_lock(request: Request) -> Accepted | None:
     return None
 
 
-def _accept_with_lock(request: Request) -> Accepted:
+def _accept_with_lock(request: SendRequest) -> Accepted:
     with transaction.atomic():
         locked, relayer, policy = lock_lane_and_read_relayer(request.relayer_id, request.token_id, request.requester)
         request = _with_policy(request, policy)
@@ -137,7 +137,7 @@ def _accept_with_lock(request: Request) -> Accepted:
         return _insert_request(claim_lane(relayer, *account(relayer), request.requester), relayer, request)
 
 
-def _insert_request(locked: QueuedLane, relayer: Relayer, request: Request) -> Accepted:
+def _insert_request(locked: QueuedLane, relayer: Relayer, request: SendRequest) -> Accepted:
     if locked.queue.is_close():
         locked = locked._replace(queue=queues.count(locked.lane, request.requester, lock=True))
     row, holders = _checked_row(request, relayer, locked)
@@ -152,7 +152,7 @@ def _insert_request(locked: QueuedLane, relayer: Relayer, request: Request) -> A
     return _announce_acceptance(row, locked)
 
 
-def _with_policy(request: Request, policy: int | None) -> Request:
+def _with_policy(request: SendRequest, policy: int | None) -> SendRequest:
     """Return a request under the token's spending policy. The rules of a deleted token still apply."""
     return request._replace(token_spending=policy or request.token_spending)
 
@@ -161,7 +161,7 @@ def _has_account_of(lane: Lane, relayer: Relayer) -> bool:
     return (lane.chain_id, lane.address) == account(relayer)
 
 
-def _checked_row(request: Request, relayer: Relayer, target: QueuedLane) -> tuple[Transaction, list[Holder]]:
+def _checked_row(request: SendRequest, relayer: Relayer, target: QueuedLane) -> tuple[Transaction, list[Holder]]:
     """Return the row of a request that the relayer can send, and who has rules for it; it is not saved."""
     holders = read_holders(relayer, request.token_spending)
     check_request(request.values, relayer, target.now, holders)
@@ -300,7 +300,7 @@ def _insert(row: Transaction, charges: NewCharges | None, condition: SqlFragment
     return True
 
 
-def _find_earlier(request: Request, relayer: Relayer, target: QueuedLane | None = None) -> Accepted | None:
+def _find_earlier(request: SendRequest, relayer: Relayer, target: QueuedLane | None = None) -> Accepted | None:
     """Return the row of an earlier request with the same key; raise `Conflict` if its body was different.
 
     The key belongs to the relayer and to its account, whichever token sends: neither a rotated token nor a relayer

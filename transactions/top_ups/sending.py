@@ -23,7 +23,7 @@ from transactions.limits.holders import SpendingRefused
 from transactions.models import IS_IN_FLIGHT, IS_PENDING, Lane, TopUp, Transaction
 from transactions.records.crash_points import step
 from transactions.records.requesters import TOP_UP
-from transactions.requests.accepting import Request, accept
+from transactions.requests.accepting import SendRequest, accept
 from transactions.top_ups import decisions
 from transactions.top_ups.decisions import BalanceReading
 from transactions.top_ups.quoting import Quote
@@ -170,7 +170,7 @@ def _accept(shortage: Shortage, now: datetime) -> tuple[Transaction | None, str,
     """Return the accepted transaction, or why and by which rule it is refused: as a client's request is checked."""
     relayer, funding = shortage.relayer, shortage.funding
     values: Mapping[str, Any] = {"to": relayer.address, "value": shortage.amount, "valid_until": now + VALID_TIME}
-    request = Request(funding.identifier, values, requested_by=TOP_UP + relayer.identifier)
+    request = SendRequest(funding.identifier, values, requested_by=TOP_UP + relayer.identifier)
     try:
         return accept(request, reports_refusals=False).row, "", ""
     except APIException as error:

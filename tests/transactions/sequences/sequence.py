@@ -96,7 +96,7 @@ class Sequence:
     def _accept(self) -> None:
         if len(self.payloads) < MAX_REQUESTS:
             values = self._payload()
-            row = accepting.accept(accepting.Request(self.relayer.identifier, values)).row
+            row = accepting.accept(accepting.SendRequest(self.relayer.identifier, values)).row
             self.payloads[row.pk].append(values["value"])
             self.engine.lane_pk = row.lane_id
 
