@@ -55,6 +55,8 @@ hypothesis.settings.load_profile("repeatable")
 DATABASE_FIXTURES = {"db", "transactional_db"}
 # A browser and a chain take long to start: each is started by one process, which begins with what needs it.
 TOGETHER = {
+    # With a browser of its own: it takes longer than all others together.
+    "tests/browser/test_accessibility": "accessibility",
     "tests/browser/": "browser",
     "tests/chain/": "node",
     "tests/client/": "client",
