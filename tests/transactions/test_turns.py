@@ -236,7 +236,9 @@ def test_a_dropped_transaction_is_broadcast_again_at_a_price_ceiling(
 
 
 def disable(relayer: Relayer, **changes: Any) -> None:
-    RelayerHealth.objects.filter(pk=relayer.pk).update(**checking.disabled("The nonce could not be read."), **changes)
+    RelayerHealth.objects.filter(pk=relayer.pk).update(
+        **checking.disabling_columns("The nonce could not be read."), **changes
+    )
     relayer.refresh_from_db()
 
 
