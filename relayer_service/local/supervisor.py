@@ -13,7 +13,8 @@ from pathlib import Path
 from relayer_service.processes import signal_when_parent_dies
 
 PROJECT = Path(__file__).resolve().parents[2]
-START_SECONDS = 30
+# A process that ends is noticed at once; one that starts takes minutes on a busy machine.
+START_SECONDS = 300
 STOP_SECONDS = 30
 # Restarting does not help a process that exits more often.
 MAX_RESTARTS_PER_MINUTE = 5
