@@ -55,8 +55,9 @@ hypothesis.settings.load_profile("repeatable")
 DATABASE_FIXTURES = {"db", "transactional_db"}
 # A browser and a chain take long to start: each is started by one process, which begins with what needs it.
 TOGETHER = {
-    # With a browser of its own: it takes longer than all others together.
-    "tests/browser/test_accessibility": "accessibility",
+    # With a browser of their own: together they take as long as all others.
+    "tests/browser/test_accessibility": "second browser",
+    "tests/browser/test_docs_pages": "second browser",
     "tests/browser/": "browser",
     "tests/chain/": "node",
     "tests/client/": "client",
