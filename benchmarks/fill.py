@@ -33,22 +33,30 @@ WHERE n <= 1 + {rows} / 1000
 RELAYERS = """
 INSERT INTO relayers_relayer (
   sequence, identifier, created_at, name, network, network_type, address, signer_id, notification_id, paused,
-  system_disabled, disabled_reason_type, disabled_reason_details, masked_rpc_urls, policies, balance_text,
-  balance_is_low, failed_checks, good_checks
+  masked_rpc_urls, policies
 )
 {numbers}
 SELECT
   n, 'relayer-' || n, CURRENT_TIMESTAMP, 'Relayer ' || n, 'sepolia', 'evm',
   '0xabcdefabcdefabcdefabcdefabcdefabc' || (1000000 + n % 9000000), 1 + (n - 1) / 10,
-  CASE WHEN n % 2 = 0 THEN 1 + n / 1000 END, n % 5 = 0, n % 7 = 0,
-  CASE WHEN n % 7 = 0 THEN 'NonceSyncFailed' ELSE '' END,
-  CASE WHEN n % 7 = 0 THEN 'The nonce could not be read from any node.' ELSE '' END,
+  CASE WHEN n % 2 = 0 THEN 1 + n / 1000 END, n % 5 = 0,
   json(CASE WHEN n % 3 = 0 THEN '[{{"url": "https://rpc.example.com/***", "weight": 100}}]' ELSE '[]' END),
   json(CASE WHEN n % 4 > 0 THEN
     '{{"eip1559_pricing": true, "gas_price_cap": 340282366920938463463374607431768211455, "min_balance": 1}}'
-  ELSE '{{}}' END),
-  '', FALSE, 0, 0
+  ELSE '{{}}' END)
 FROM numbers
+"""
+HEALTH = """
+INSERT INTO relayers_relayerhealth (
+  relayer_id, due_at, network, system_disabled, disabled_reason_type, disabled_reason_details, balance_text,
+  balance_is_low, runway_is_short, failed_checks, good_checks, balance_hours, minimum_hours, outflow_days
+)
+SELECT
+  sequence, CURRENT_TIMESTAMP, network, sequence % 7 = 0,
+  CASE WHEN sequence % 7 = 0 THEN 'NonceSyncFailed' ELSE '' END,
+  CASE WHEN sequence % 7 = 0 THEN 'The nonce could not be read from any node.' ELSE '' END,
+  '', FALSE, FALSE, 0, 0, json('[]'), json('[]'), json('[]')
+FROM relayers_relayer
 """
 # PostgreSQL alone has the tables of stock.
 STOCK = [
@@ -63,12 +71,13 @@ STOCK = [
       disabled_reason, custom_rpc_urls, policies
     )
     SELECT
-      relayer.identifier, relayer.created_at + relayer.sequence * interval '1 us', name, network, network_type,
+      relayer.identifier, relayer.created_at + relayer.sequence * interval '1 us', name, relayer.network, network_type,
       address, signer.identifier, notification.identifier, paused, system_disabled,
       CASE WHEN system_disabled
         THEN jsonb_build_object('details', disabled_reason_details, 'type', disabled_reason_type) END,
       nullif(masked_rpc_urls, '[]'), nullif(policies, '{}')
     FROM relayers_relayer AS relayer
+    JOIN relayers_relayerhealth ON relayer_id = relayer.sequence
     JOIN signers_signer AS signer ON signer.sequence = signer_id
     LEFT JOIN notifications_notification AS notification ON notification.sequence = notification_id
     """,
@@ -86,7 +95,7 @@ def fill(database: Database, rows: int, *, stock: bool = False) -> None:
 
 def _statements(rows: int) -> list[str]:
     numbers = NUMBERS.format(rows=rows)
-    return [each.format(numbers=numbers, rows=rows) for each in (SIGNERS, NOTIFICATIONS, RELAYERS)]
+    return [each.format(numbers=numbers, rows=rows) for each in (SIGNERS, NOTIFICATIONS, RELAYERS, HEALTH)]
 
 
 def _fill_postgresql(database: Database, rows: int, *, stock: bool) -> None:

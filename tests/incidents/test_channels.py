@@ -195,17 +195,6 @@ def test_slack_and_e_mail_get_a_text_in_which_nothing_is_a_link_or_a_header(cloc
     assert letter.get_content().splitlines() == f"{why}{lines}{page}".strip().splitlines()
 
 
-@pytest.mark.parametrize("channel", ["slack", "pagerduty"])
-def test_a_message_that_the_last_release_wrote_is_sent(clock: Clock, channel: str) -> None:
-    with receiver() as server:
-        waiting = message(route(url=server.url, channel=channel, secret=ROUTING_KEY), incident())
-        for name in ("reason", "relayers", "relayers_total"):
-            del waiting.data[name]
-        waiting.save()
-        delivery.send_due()
-        assert len(server.requests) == 1
-
-
 def test_a_test_alert_is_sent_like_any_other(clock: Clock) -> None:
     api = PagerDuty()
     with receiver(api) as server:
