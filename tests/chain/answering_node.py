@@ -66,7 +66,7 @@ def change_network(settings: Any, tmp_path: Path) -> Iterator[ChangeNetwork]:
 @pytest.fixture
 def set_defaults(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChangeNetwork]:
     def change(**defaults: Any) -> None:
-        """Let networks have these values unless their file has others."""
+        """Set defaults of networks, which their file overrides."""
         monkeypatch.setattr("chain.networks.parse_network", lambda name, entry: parse_network(name, defaults | entry))
         networks.cache_clear()
 
