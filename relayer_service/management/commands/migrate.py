@@ -56,12 +56,13 @@ class Command(migrate.Command):
 
     def _require_last_release(self, connection: BaseDatabaseWrapper) -> None:
         """Refuse a database with only some of the migrations that are one by now: Django's message names a model."""
-        applied = MigrationRecorder(connection).applied_migrations()
-        for migration in MigrationLoader(None).replacements.values():
-            missing = [name for app, name in migration.replaces if (app, name) not in applied]
-            if 0 < len(missing) < len(migration.replaces):
+        applied, loader = MigrationRecorder(connection).applied_migrations(), MigrationLoader(None)
+        for migration in loader.replacements.values():
+            missing = [key for key in migration.replaces if key not in applied]
+            # Those of an installed package may still be there to be run.
+            if 0 < len(missing) < len(migration.replaces) and missing[0] not in loader.disk_migrations:
                 raise CommandError(
-                    f"The database lacks {migration.app_label}.{missing[0]}, which this release has no more. "
+                    f"The database lacks {'.'.join(missing[0])}, which this release no longer has. "
                     "Run `migrate` of release 0.1.0 first."
                 )
 
